@@ -1,0 +1,24 @@
+# Each example three ways: nvcc's default (static cudart), NAME-shared, NAME-ptds (per-thread default stream).
+EXAMPLES      := $(basename $(notdir $(wildcard examples/*.cu)))
+EXAMPLE_BINS  := $(foreach n,$(EXAMPLES),$(addprefix $(BUILD)/examples/$n,- -shared -ptds))
+EXAMPLE_BINS  := $(EXAMPLE_BINS:%-=%)
+EXAMPLE_FLAGS := -g -Xcompiler -Wall,-Wextra
+
+$(BUILD)/examples/%.o: examples/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) $(EXAMPLE_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+$(BUILD)/examples/%-ptds.o: examples/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) $(EXAMPLE_FLAGS) --default-stream per-thread -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+$(BUILD)/examples/%-shared: $(BUILD)/examples/%.o
+	$(NVCC) $(NVCCFLAGS) -cudart shared $< -o $@
+$(BUILD)/examples/%: $(BUILD)/examples/%.o
+	$(NVCC) $(NVCCFLAGS) $< -o $@
+
+-include $(wildcard $(BUILD)/examples/*.d)
+
+.PHONY: examples
+examples: $(EXAMPLE_BINS)
+ALL += $(EXAMPLE_BINS)
+.SECONDARY: $(EXAMPLE_BINS:=.o)
