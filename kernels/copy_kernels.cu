@@ -1,0 +1,2 @@
+/* Compiled to PTX alone and embedded in libzcshim.so. */
+#include "copy_kernels.cuh"
