@@ -1,0 +1,16 @@
+/* A plain mutex. Rule of the house: never held across a driver call that can block on other threads, nor across the
+ * program's code. Order, outermost first: hostmem, context, window, buffers, sites, report, arena. */
+#ifndef SHIM_LOCK_H
+#define SHIM_LOCK_H
+#include <pthread.h>
+
+struct lock {
+    pthread_mutex_t mutex;
+};
+#define LOCK_INITIALIZER                                                                                               \
+    {                                                                                                                  \
+        PTHREAD_MUTEX_INITIALIZER                                                                                      \
+    }
+static inline void lock_acquire(struct lock *lock) { pthread_mutex_lock(&lock->mutex); }
+static inline void lock_release(struct lock *lock) { pthread_mutex_unlock(&lock->mutex); }
+#endif

@@ -1,0 +1,13 @@
+# The preload library. Objects: every .c of shim/ and shim/hooks/, and of policy/.
+SHIM_SOURCES := $(wildcard shim/*.c shim/hooks/*.c)
+SHIM_OBJS     = $(SHIM_SOURCES:%.c=$(BUILD)/obj/%.o) $(POLICY_OBJS)
+SHIM_LIB     := $(BUILD)/libzcshim.so
+
+$(BUILD)/obj/shim/% $(BUILD)/obj/policy/%: OBJ_CFLAGS := -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions -fasynchronous-unwind-tables
+
+$(SHIM_LIB): $(SHIM_OBJS) shim/libzcshim.map
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -shared -static-libgcc -Wl,--version-script=shim/libzcshim.map -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro \
+	  -Wl,--no-undefined -Wl,-soname,libzcshim.so $(SHIM_OBJS) -ldl -lgcc_eh -o $@
+
+ALL += $(SHIM_LIB)
