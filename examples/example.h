@@ -52,12 +52,13 @@ static inline double option_number(int argc, char **argv, const char *name, doub
 //     do { ...; loop.iterations += n; } while (loop_again(&loop));
 struct loop {
     double seconds, started_us;
+    double excluded_us; // what the program spent on something else than the loop
     long iterations, wanted;
 };
 
 static inline struct loop loop_start(int argc, char **argv)
 {
-    struct loop loop = {option_number(argc, argv, "--seconds", 0), now_us(), 0,
+    struct loop loop = {option_number(argc, argv, "--seconds", 0), now_us(), 0, 0,
                         (long)option_number(argc, argv, "--iterations", 0)};
     return loop;
 }
@@ -65,7 +66,7 @@ static inline struct loop loop_start(int argc, char **argv)
 // Says whether to go round again; when not, prints what an iteration took.
 static inline int loop_again(const struct loop *loop)
 {
-    double spent_us = now_us() - loop->started_us;
+    double spent_us = now_us() - loop->started_us - loop->excluded_us;
     if (spent_us < loop->seconds * 1e6 || loop->iterations < loop->wanted) return 1;
     fprintf(stderr, "loop: %.3f us per iteration (%ld iterations)\n", spent_us / loop->iterations, loop->iterations);
     return 0;
