@@ -11,7 +11,7 @@ static int *grid_neighbours(int side, int *first)
     int *neighbour = (int *)malloc(4 * nodes * sizeof(int));
     uint64_t random = 3;
     for (int node = 1; node < nodes; node++)
-        wall[node] = random_next(&random) % 4 == 0;
+        wall[node] = random_next(&random) % 8 == 0;
     int edges = 0;
     for (int node = 0; node < nodes; node++) {
         const int x = node % side, y = node / side;
