@@ -23,19 +23,32 @@ struct buffer {
     uint64_t id;             /* unique in the process, as CU_POINTER_ATTRIBUTE_BUFFER_ID is */
 };
 
-/* Adds; false when out of memory (the allocation is then merely untracked). Counts it at its site. */
+/* Of all buffers of one kind. */
+struct buffer_totals {
+    uint64_t live_bytes, live_count, peak_bytes, total_count, total_bytes;
+};
+
+/* Adds; false when out of memory (the allocation is then merely untracked). Counts it at its site. An entry that starts
+ * at the same address is replaced: whatever freed it was not seen. */
 bool buffer_add(const struct buffer *buffer);
 /* The entry that starts at `address`. */
 bool buffer_find(uintptr_t address, struct buffer *out);
-/* Takes out the entry that starts at `address`; the caller puts it back with buffer_add if the driver then refuses to free it. */
+/* Takes out the entry that starts at `address`; the caller puts it back with buffer_add if the driver then refuses to
+ * free it. */
 bool buffer_remove(uintptr_t address, struct buffer *out);
-/* The pinned, registered or device entry that contains `address`, by a walk over all: for the rare path that names a mistake. */
+/* The pinned, registered or device entry that contains `address`, by a walk over all: for the rare path that names a
+ * mistake. */
 bool buffer_find_containing(uintptr_t address, struct buffer *out);
 /* Takes out all entries of a context that is gone. */
 void buffer_forget_context(struct context *context);
 /* Calls `visit` for each entry, the table locked. */
 void buffer_for_each(void (*visit)(const struct buffer *buffer, void *argument), void *argument);
-/* Remembers the last few thousand freed addresses, so that a second free can be named; true if `address` is among them. */
+/* Remembers the last few thousand freed addresses, so that a second free can be named; true if `address` is among them
+ * and was not handed out again. */
 bool buffer_was_freed(uintptr_t address);
 uint64_t buffer_next_id(void);
+void buffer_totals(struct buffer_totals totals[BUFFER_KINDS]);
+/* The table's lock, around fork. */
+void buffer_before_fork(void);
+void buffer_after_fork(void); /* in parent and child */
 #endif

@@ -1,0 +1,211 @@
+#include "shim/buffer.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include "shim/arena.h"
+#include "shim/lock.h"
+
+/* uthash on the shim's memory: when that is short, an entry is not added and nothing else happens. */
+#define HASH_NONFATAL_OOM            1
+#define uthash_malloc(bytes)         arena_alloc(bytes)
+#define uthash_free(block, bytes)    arena_free(block, bytes)
+#define uthash_nonfatal_oom(element) ((element)->added = false)
+#define HASH_FUNCTION(key, length, hash)                                                                               \
+    do {                                                                                                               \
+        uint64_t mixed_ = *(const uintptr_t *)(key)*0x9e3779b97f4a7c15u;                                               \
+        (hash) = (unsigned)(mixed_ >> 32);                                                                             \
+    } while (0)
+#include <uthash.h>
+
+enum { SLAB_ENTRIES = 64, FREED_KEPT = 4096 };
+
+struct entry {
+    struct buffer buffer;
+    UT_hash_handle hh;
+    bool added;
+};
+
+static struct {
+    struct lock lock;
+    struct entry *table;
+    struct entry *unused; /* linked through hh.next */
+    struct buffer_totals totals[BUFFER_KINDS];
+    uintptr_t freed[FREED_KEPT]; /* a ring */
+    uint32_t freed_next;
+    _Atomic uint64_t id;
+} buffers = {.lock = LOCK_INITIALIZER};
+
+static struct entry *entry_new(void)
+{
+    if (!buffers.unused) {
+        struct entry *slab = arena_alloc(SLAB_ENTRIES * sizeof *slab);
+        if (!slab) return NULL;
+        for (unsigned i = 0; i < SLAB_ENTRIES; i++) {
+            slab[i].hh.next = buffers.unused;
+            buffers.unused = &slab[i];
+        }
+    }
+    struct entry *entry = buffers.unused;
+    buffers.unused = entry->hh.next;
+    return entry;
+}
+
+static void entry_free(struct entry *entry)
+{
+    entry->hh.next = buffers.unused;
+    buffers.unused = entry;
+}
+
+static struct entry *entry_find(uintptr_t address)
+{
+    struct entry *entry;
+    HASH_FIND(hh, buffers.table, &address, sizeof address, entry);
+    return entry;
+}
+
+/* Only written under the lock; others read them any time. */
+static void raise(_Atomic uint64_t *counter, uint64_t by)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by, memory_order_relaxed);
+}
+
+static void peak(_Atomic uint64_t *highest, const _Atomic uint64_t *now)
+{
+    uint64_t value = atomic_load_explicit(now, memory_order_relaxed);
+    if (value > atomic_load_explicit(highest, memory_order_relaxed))
+        atomic_store_explicit(highest, value, memory_order_relaxed);
+}
+
+static void usage_add(struct site_usage *usage, uint64_t bytes)
+{
+    raise(&usage->live_bytes, bytes);
+    raise(&usage->live_count, 1);
+    raise(&usage->total_bytes, bytes);
+    raise(&usage->total_count, 1);
+    peak(&usage->peak_bytes, &usage->live_bytes);
+}
+
+static void usage_remove(struct site_usage *usage, uint64_t bytes)
+{
+    raise(&usage->live_bytes, -bytes);
+    raise(&usage->live_count, (uint64_t)-1);
+}
+
+static void account(const struct buffer *buffer, bool add)
+{
+    void (*change)(struct site_usage *, uint64_t) = add ? usage_add : usage_remove;
+    struct buffer_totals *totals = &buffers.totals[buffer->kind];
+    if (buffer->site) change(&buffer->site->usage[buffer->kind], buffer->bytes);
+    if (add) {
+        totals->live_bytes += buffer->bytes;
+        totals->total_bytes += buffer->bytes;
+        totals->live_count++, totals->total_count++;
+        if (totals->live_bytes > totals->peak_bytes) totals->peak_bytes = totals->live_bytes;
+    } else {
+        totals->live_bytes -= buffer->bytes;
+        totals->live_count--;
+    }
+}
+
+static void entry_remove(struct entry *entry)
+{
+    account(&entry->buffer, false);
+    HASH_DELETE(hh, buffers.table, entry);
+    entry_free(entry);
+}
+
+bool buffer_add(const struct buffer *buffer)
+{
+    bool added = false;
+    lock_acquire(&buffers.lock);
+    struct entry *stale = entry_find(buffer->address); /* freed where the shim could not see it */
+    if (stale) entry_remove(stale);
+    struct entry *entry = entry_new();
+    if (entry) {
+        entry->buffer = *buffer;
+        entry->added = true;
+        HASH_ADD(hh, buffers.table, buffer.address, sizeof entry->buffer.address, entry);
+        added = entry->added;
+        if (added)
+            account(buffer, true);
+        else
+            entry_free(entry);
+    }
+    lock_release(&buffers.lock);
+    return added;
+}
+
+bool buffer_find(uintptr_t address, struct buffer *out)
+{
+    lock_acquire(&buffers.lock);
+    struct entry *entry = entry_find(address);
+    if (entry) *out = entry->buffer;
+    lock_release(&buffers.lock);
+    return entry != NULL;
+}
+
+bool buffer_remove(uintptr_t address, struct buffer *out)
+{
+    lock_acquire(&buffers.lock);
+    struct entry *entry = entry_find(address);
+    if (entry) {
+        *out = entry->buffer;
+        entry_remove(entry);
+        buffers.freed[buffers.freed_next++ % FREED_KEPT] = address;
+    }
+    lock_release(&buffers.lock);
+    return entry != NULL;
+}
+
+bool buffer_find_containing(uintptr_t address, struct buffer *out)
+{
+    bool found = false;
+    lock_acquire(&buffers.lock);
+    for (struct entry *entry = buffers.table; entry && !found; entry = entry->hh.next)
+        if (address - entry->buffer.address < entry->buffer.bytes) {
+            *out = entry->buffer;
+            found = true;
+        }
+    lock_release(&buffers.lock);
+    return found;
+}
+
+void buffer_forget_context(struct context *context)
+{
+    lock_acquire(&buffers.lock);
+    for (struct entry *entry = buffers.table, *next; entry; entry = next) {
+        next = entry->hh.next;
+        if (entry->buffer.context == context) entry_remove(entry);
+    }
+    lock_release(&buffers.lock);
+}
+
+void buffer_for_each(void (*visit)(const struct buffer *buffer, void *argument), void *argument)
+{
+    lock_acquire(&buffers.lock);
+    for (struct entry *entry = buffers.table; entry; entry = entry->hh.next) visit(&entry->buffer, argument);
+    lock_release(&buffers.lock);
+}
+
+bool buffer_was_freed(uintptr_t address)
+{
+    bool freed = false;
+    lock_acquire(&buffers.lock);
+    if (!entry_find(address)) /* else it was handed out again */
+        for (unsigned i = 0; i < FREED_KEPT && !freed; i++) freed = address && buffers.freed[i] == address;
+    lock_release(&buffers.lock);
+    return freed;
+}
+
+uint64_t buffer_next_id(void) { return atomic_fetch_add_explicit(&buffers.id, 1, memory_order_relaxed) + 1; }
+
+void buffer_totals(struct buffer_totals totals[BUFFER_KINDS])
+{
+    lock_acquire(&buffers.lock);
+    memcpy(totals, buffers.totals, sizeof buffers.totals);
+    lock_release(&buffers.lock);
+}
+
+void buffer_before_fork(void) { lock_acquire(&buffers.lock); }
+
+void buffer_after_fork(void) { lock_release(&buffers.lock); }
