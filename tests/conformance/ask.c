@@ -97,9 +97,10 @@ void must(CUresult code, const char *what)
 {
     if (code == CUDA_SUCCESS) return;
     gate_open();
-    snprintf(asking.name, sizeof asking.name, "prepare");
+    bool asked = asking.announced;
+    if (!asked) snprintf(asking.name, sizeof asking.name, "prepare");
     line_print("%s is %s", what, error_name(code));
-    _exit(ASK_GIVE_UP);
+    _exit(asked ? ASK_TAKE_OVER : ASK_GIVE_UP);
 }
 
 /* ------------------------------------------------------------------------------------------------ the gate */
