@@ -36,7 +36,7 @@ static void log_write(const char *format, va_list arguments)
     errno = kept;
 }
 
-void log_line(enum option_log level, const char *format, ...)
+void log_line(enum log_level level, const char *format, ...)
 {
     if ((unsigned)level > shim.options.log) return;
     va_list arguments;

@@ -7,12 +7,13 @@
 #define SHIM_LOG_H
 #include <stdarg.h>
 #include <stddef.h>
-#include "policy/options.h"
+
+enum log_level { LOG_QUIET, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
 #define LOG_LINE_BYTES 1024
 
 /* Writes "libzcshim: <text>\n" if level <= the option `log`. Conversions: see text_format. */
-void log_line(enum option_log level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The same whatever the option says: for bad settings and for what the user must see at once. */
 void log_always(const char *format, ...) __attribute__((format(printf, 1, 2)));
