@@ -6,6 +6,7 @@
 #ifndef SHIM_LOG_H
 #define SHIM_LOG_H
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum log_level { LOG_QUIET, LOG_WARN, LOG_INFO, LOG_DEBUG };
