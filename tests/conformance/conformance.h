@@ -58,6 +58,8 @@ extern struct fixture fix;
 bool question(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The answer to the latest question. */
 void answer(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Behind an answer that leaves this process unfit: the next question is asked by a new one. */
+void question_take_over(void) __attribute__((noreturn));
 /* question() and answer() in one, for a call that needs nothing around it: evaluates call only if asked. */
 #define ASK(call, ...)                                                                                                 \
     do {                                                                                                               \
