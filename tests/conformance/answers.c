@@ -264,7 +264,7 @@ void answers_attributes(void)
         CUdeviceptr at = place_new(place);
         for (int i = 0; i < ATTRIBUTES; i++) {
             if (attributes[i].kind == TOKENS) continue;
-            if (!question("in bulk: %s, %s", attributes[i].name, place_names[place])) continue;
+            if (!question("in bulk, %s, %s", attributes[i].name, place_names[place])) continue;
             CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, attributes[i].which};
             union value values[] = {value_untouched(), value_untouched()};
             void *outputs[] = {&values[0], &values[1]};

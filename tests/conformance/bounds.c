@@ -112,7 +112,7 @@ void mixes(void)
         copy.srcDevice = pinned;
         answer("%s", error_name(d.cuMemcpy2D(&copy)));
     }
-    if (question("pool memory: HtoD, DtoH, address range, type")) {
+    if (question("pool memory, HtoD, DtoH, address range, type")) {
         CUdeviceptr base = 0;
         size_t bytes = 0;
         unsigned type = 77;
@@ -124,7 +124,7 @@ void mixes(void)
         answer("%s, %s, %s base %s %zu bytes, type %u", error_name(to), error_name(from), error_name(range),
                base == pool ? "same" : "other", bytes, type);
     }
-    if (question("managed memory: HtoD, DtoH, type")) {
+    if (question("managed memory, HtoD, DtoH, type")) {
         unsigned type = 77;
         MUST(d.cuMemAllocManaged(&managed, 256, CU_MEM_ATTACH_GLOBAL));
         CUresult to = d.cuMemcpyHtoD(managed, on.pageable, 64), from = d.cuMemcpyDtoH(on.pageable, managed, 64);

@@ -1,4 +1,7 @@
-/* The parent: runs each section in processes of its own, each with a time limit. */
+/*
+ * The parent: runs each section in processes of its own, each with a time limit.
+ * CONFORMANCE_JOBS=n runs n sections at a time (1); the lines come in the same order.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -9,7 +12,7 @@
 #include <unistd.h>
 #include "ask.h"
 
-enum { SECTION_LIMIT_MS = 20000, TAKE_OVERS_MAX = 60 };
+enum { SECTION_LIMIT_MS = 20000, QUESTION_LIMIT_MS = 7000, TAKE_OVERS_MAX = 100 };
 
 const struct section sections[] = {
 #define X(name) {#name, name, false},
@@ -71,14 +74,15 @@ static void child_line(struct child *child, const char *line)
     child->answered = true;
 }
 
-/* Passes lines on until the child closes its end; kills it when it is late. Returns its wait status. */
-static int child_finish(struct child *child, long until_ms)
+/* Passes lines on until the child closes its end; kills it when a question takes too long. Returns its wait status. */
+static int child_finish(struct child *child, long section_until_ms)
 {
+    long until_ms = now_ms() + QUESTION_LIMIT_MS;
     char buffer[8192];
     size_t used = 0;
     int status = 0;
     for (;;) {
-        long left = until_ms - now_ms();
+        long left = (until_ms < section_until_ms ? until_ms : section_until_ms) - now_ms();
         struct pollfd wait = {.fd = child->output, .events = POLLIN};
         int ready = left > 0 ? poll(&wait, 1, (int)left) : 0;
         if (ready < 0 && errno == EINTR) continue;
@@ -89,6 +93,7 @@ static int child_finish(struct child *child, long until_ms)
         }
         ssize_t got = read(child->output, buffer + used, sizeof buffer - 1 - used);
         if (got <= 0) break;
+        until_ms = now_ms() + QUESTION_LIMIT_MS;
         used += (size_t)got;
         buffer[used] = 0;
         char *line = buffer;
@@ -120,9 +125,8 @@ static bool section_run(const struct section *section)
         const char *when = child.answered && child.latest >= 0 ? " afterwards" : "";
         if (child.late) {
             printf("%s%s%s%s: time limit\n", section->name, dot, name, when);
-            return true;
-        }
-        if (WIFSIGNALED(status)) {
+            if (now_ms() >= until_ms) return true;
+        } else if (WIFSIGNALED(status)) {
             printf("%s%s%s%s: died with signal %d\n", section->name, dot, name, when, WTERMSIG(status));
         } else if (WEXITSTATUS(status) != ASK_TAKE_OVER) {
             printf("%s%s%s%s: exited with %d\n", section->name, dot, name, when, WEXITSTATUS(status));
@@ -132,6 +136,34 @@ static bool section_run(const struct section *section)
     }
     printf("%s: too many processes lost\n", section->name);
     return true;
+}
+
+/* Runs sections in up to `jobs` processes at once; prints each one's lines when its turn comes. */
+static void sections_run(const struct section *const *list, int count, int jobs)
+{
+    FILE *outputs[count];
+    pid_t workers[count];
+    int started = 0;
+    for (int turn = 0; turn < count; turn++) {
+        for (; started < count && started < turn + jobs; started++) {
+            outputs[started] = tmpfile();
+            if (!outputs[started]) exit(1);
+            fflush(stdout);
+            workers[started] = fork();
+            if (workers[started] == 0) {
+                dup2(fileno(outputs[started]), STDOUT_FILENO);
+                section_run(list[started]);
+                fflush(stdout);
+                _exit(0);
+            }
+        }
+        waitpid(workers[turn], NULL, 0);
+        char buffer[8192];
+        rewind(outputs[turn]);
+        for (size_t got; (got = fread(buffer, 1, sizeof buffer, outputs[turn])) > 0;) fwrite(buffer, 1, got, stdout);
+        fclose(outputs[turn]);
+        fflush(stdout);
+    }
 }
 
 static bool device_present(void)
@@ -175,10 +207,14 @@ int main(int count, char **arguments)
         fprintf(stderr, "conformance skipped: no CUDA driver with a device here\n");
         return ASK_NO_DRIVER;
     }
+    const struct section *list[sizeof sections / sizeof *sections + (size_t)count];
+    int listed = 0;
     if (count == 1) {
-        for (const struct section *section = sections; section->name; section++) section_run(section);
+        for (const struct section *section = sections; section->name; section++) list[listed++] = section;
     } else {
-        for (int i = 2; i < count; i++) section_run(section_find(arguments[i]));
+        for (int i = 2; i < count; i++) list[listed++] = section_find(arguments[i]);
     }
+    const char *jobs = getenv("CONFORMANCE_JOBS");
+    sections_run(list, listed, jobs && atoi(jobs) > 0 ? atoi(jobs) : 1);
     return 0;
 }

@@ -89,7 +89,7 @@ void order_threads(void)
     operands_new(&small, 64, NULL);
     for (int busy = 0; busy < 4; busy++) ask_operations("64 bytes", &all[busy], operations_ptds, &small);
 
-    if (question("HtoD_ptds behind a legacy kernel: the kernel sees the value before the copy")) {
+    if (question("HtoD_ptds behind a legacy kernel, what the kernel sees")) {
         CUdeviceptr copy;
         int count = 1;
         MUST(d.cuMemAlloc(&copy, 64));

@@ -16,3 +16,31 @@ $(CONFORMANCE): $(CONFORMANCE_OBJS)
 	$(CC) $(CFLAGS) $^ -ldl -lpthread -o $@
 
 ALL += $(CONFORMANCE)
+
+# On the software driver. (ALL, not prerequisites, build the shim and the driver when their rooms are there.)
+CONFORMANCE_H200 := tests/conformance/h200.txt
+CONFORMANCE_SIM   = $(BUILD)/sim/libcuda.so.1 $(BUILD)/sim/kernels/conformance.so
+CONFORMANCE_RUN   = tests/conformance/compare.sh $(CONFORMANCE) $(CONFORMANCE_H200) $(CONFORMANCE_DIR)
+
+.PHONY: conformance check-conformance check-conformance-shim gpu-conformance
+conformance: check-conformance
+
+check-conformance: $(CONFORMANCE) $(CONFORMANCE_SIM)
+	@LD_LIBRARY_PATH=$(BUILD)/sim timeout 300 $(CONFORMANCE_RUN)/sim.txt
+
+check-conformance-shim: $(CONFORMANCE) $(CONFORMANCE_SIM) $(BUILD)/libzcshim.so
+	@for mode in off always; do echo "mode $$mode:"; \
+	LD_LIBRARY_PATH=$(BUILD)/sim CONFORMANCE_PRELOAD=$(abspath $(BUILD))/libzcshim.so ZCSHIM_MODE=$$mode \
+	ZCSHIM_REPORT=$(CONFORMANCE_DIR)/report-$$mode-%p.txt timeout 300 $(CONFORMANCE_RUN)/sim-$$mode.txt || exit $$?; done
+
+CHECKS += check-conformance check-conformance-shim
+
+# On a real driver: bare, then under the shim. Every mode runs, so that one call shows all differences.
+gpu-conformance:
+	@code=0; timeout 300 $(CONFORMANCE_RUN)/gpu.txt || code=$$?; [ $$code -ne 77 ] || exit 77; \
+	for mode in off always; do echo "mode $$mode:"; \
+	CONFORMANCE_PRELOAD=$(abspath $(BUILD))/libzcshim.so ZCSHIM_MODE=$$mode \
+	ZCSHIM_REPORT=$(CONFORMANCE_DIR)/report-$$mode-%p.txt timeout 300 $(CONFORMANCE_RUN)/gpu-$$mode.txt || code=$$?; done; \
+	exit $$code
+
+GPU_CHECKS += gpu-conformance

@@ -253,7 +253,7 @@ void reset(void)
                                             "copy without retain", "copy after retain", "stream", "alloc after retain",
                                             "register after retain", "old data"};
         for (int i = 0; i < 11; i++) {
-            if (!question("%s: %s", ways[way], asked[i])) continue;
+            if (!question("%s, %s", ways[way], asked[i])) continue;
             host = registered_new(2 << 20, &address);
             operands_new(&on, 256, NULL);
             device = on.device;
