@@ -4,5 +4,6 @@
 #define POLICY_POLICY_H
 
 #include "options.h"
+#include "cost.h"
 
 #endif
