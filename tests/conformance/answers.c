@@ -143,6 +143,20 @@ void answers_pinned(void)
         CUresult code = d.cuMemRangeGetAttribute(&value, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, at, BYTES);
         answer("%s, %d", error_name(code), value);
     });
+    EACH_PLACE("cuMemRangeGetAttributes", {
+        int first = 77, second = 77;
+        void *outputs[] = {&first, &second};
+        size_t sizes[] = {4, 4};
+        CUmem_range_attribute which[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION};
+        CUresult code = d.cuMemRangeGetAttributes(outputs, sizes, which, 2, at, BYTES);
+        answer("%s, %d, %d", error_name(code), first, second);
+    });
+    CUresult (*prefetch_first)(CUdeviceptr, size_t, CUdevice, CUstream) =
+        (__typeof__(prefetch_first))driver_function("cuMemPrefetchAsync", 8000, 0);
+    CUresult (*advise_first)(CUdeviceptr, size_t, CUmem_advise, CUdevice) =
+        (__typeof__(advise_first))driver_function("cuMemAdvise", 8000, 0);
+    EACH_PLACE_CODE("cuMemPrefetchAsync of CUDA 8", prefetch_first(at, BYTES, fix.device, NULL));
+    EACH_PLACE_CODE("cuMemAdvise of CUDA 8", advise_first(at, BYTES, CU_MEM_ADVISE_SET_READ_MOSTLY, fix.device));
     CUstream stream;
     MUST(d.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     EACH_PLACE_CODE("cuStreamAttachMemAsync", d.cuStreamAttachMemAsync(stream, at, 0, CU_MEM_ATTACH_SINGLE));
@@ -342,6 +356,33 @@ void answers_attributes(void)
 }
 
 /* ------------------------------------------------------------------------------------------------ copies */
+
+void answers_arrays(void)
+{
+    CUDA_ARRAY_DESCRIPTOR kind = {.Width = 64, .Height = 0, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    CUarray array;
+    CUtexObject object;
+    CUDA_TEXTURE_DESC texture = {.filterMode = CU_TR_FILTER_MODE_POINT};
+    MUST(d.cuArrayCreate(&array, &kind));
+    EACH_PLACE_CODE("DtoA", d.cuMemcpyDtoA(array, 0, at, 64));
+    EACH_PLACE_CODE("AtoD", d.cuMemcpyAtoD(at, array, 0, 64));
+    EACH_PLACE("pitch texture", {
+        CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_PITCH2D,
+                                       .res.pitch2D = {.devPtr = at, .format = CU_AD_FORMAT_FLOAT, .numChannels = 1,
+                                                       .width = 8, .height = 4, .pitchInBytes = 64}};
+        answer("%s", error_name(d.cuTexObjectCreate(&object, &resource, &texture, NULL)));
+    });
+    EACH_PLACE("2D from a buffer to an array", {
+        CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = at, .srcPitch = 64,
+                              .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .WidthInBytes = 64, .Height = 1};
+        answer("%s", error_name(d.cuMemcpy2D(&copy)));
+    });
+    EACH_PLACE("2DAsync from an array to a buffer", {
+        CUDA_MEMCPY2D copy = {.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = at, .dstPitch = 64,
+                              .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array, .WidthInBytes = 64, .Height = 1};
+        answer("%s", error_name(d.cuMemcpy2DAsync(&copy, NULL)));
+    });
+}
 
 void answers_copies(void)
 {

@@ -225,6 +225,7 @@ void visibility(void)
         MUST(d.cuMemAlloc(&device, 256));
         MUST(d.cuMemAlloc(&result, 256));
         MUST(d.cuMemsetD32(device, 6, 1));
+        MUST(d.cuCtxSynchronize());
         launch(fix.ints_copy, on.stream, (void *[]){&result, &device, &count});
         MUST(d.cuMemFree(device));
         answer("reader saw %d", int_at(result));

@@ -83,6 +83,17 @@ OPERATION(any_to_pageable, d.cuMemcpy(H(on->pageable), on->device, on->bytes))
 OPERATION(any_to_pinned, d.cuMemcpy(H(on->pinned), on->device, on->bytes))
 OPERATION(any_dtod, d.cuMemcpy(on->other, on->device, on->bytes))
 OPERATION(peer_from, d.cuMemcpyPeer(on->other, fix.context, on->device, fix.context, on->bytes))
+static CUresult peer3d(const struct operands *on, CUstream stream, bool async)
+{
+    CUDA_MEMCPY3D_PEER box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = on->device, .srcContext = fix.context,
+                              .srcPitch = 16, .srcHeight = on->bytes / 16,
+                              .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = on->other, .dstContext = fix.context,
+                              .dstPitch = 16, .dstHeight = on->bytes / 16,
+                              .WidthInBytes = 8, .Height = on->bytes / 16, .Depth = 1};
+    return async ? d.cuMemcpy3DPeerAsync(&box, stream) : d.cuMemcpy3DPeer(&box);
+}
+OPERATION(peer3d_from, peer3d(on, NULL, false))
+OPERATION(peer3d_from_async, peer3d(on, on->stream, true))
 OPERATION(set8, d.cuMemsetD8(on->device, 1, on->bytes))
 OPERATION(set16, d.cuMemsetD16(on->device, 1, on->bytes / 2))
 OPERATION(set32, d.cuMemsetD32(on->device, 1, on->bytes / 4))
@@ -101,7 +112,7 @@ const struct operation operations_sync[] = {
     {"DtoD from", dtod_from}, {"DtoD to", dtod_to}, {"DtoD within", dtod_within},
     {"cuMemcpy from pageable", any_h_pageable}, {"cuMemcpy from pinned", any_h_pinned},
     {"cuMemcpy to pageable", any_to_pageable}, {"cuMemcpy to pinned", any_to_pinned},
-    {"cuMemcpy device", any_dtod}, {"cuMemcpyPeer", peer_from},
+    {"cuMemcpy device", any_dtod}, {"cuMemcpyPeer", peer_from}, {"cuMemcpy3DPeer", peer3d_from},
     {"MemsetD8", set8}, {"MemsetD16", set16}, {"MemsetD32", set32},
     {"MemsetD2D8", set2d8}, {"MemsetD2D16", set2d16}, {"MemsetD2D32", set2d32},
     {"2D HtoD pageable", h2d_2d_pageable}, {"2D HtoD pinned", h2d_2d_pinned},
@@ -150,6 +161,7 @@ const struct operation operations_async[] = {
     {"cuMemcpyAsync from pageable", any_h_pageable_async}, {"cuMemcpyAsync from pinned", any_h_pinned_async},
     {"cuMemcpyAsync to pageable", any_to_pageable_async}, {"cuMemcpyAsync to pinned", any_to_pinned_async},
     {"cuMemcpyAsync device", any_dtod_async}, {"cuMemcpyPeerAsync", peer_from_async},
+    {"cuMemcpy3DPeerAsync", peer3d_from_async},
     {"MemsetD8Async", set8_async}, {"MemsetD16Async", set16_async}, {"MemsetD32Async", set32_async},
     {"MemsetD2D8Async", set2d8_async}, {"MemsetD2D16Async", set2d16_async}, {"MemsetD2D32Async", set2d32_async},
     {"2DAsync HtoD pageable", h2d_2d_pageable_async}, {"2DAsync HtoD pinned", h2d_2d_pinned_async},

@@ -134,14 +134,19 @@ void answers_zero(void)
     ASK(d.cuMemsetD8(on.device, 1, 1ull << 40), "MemsetD8 of 2^40 bytes");
     ASK(d.cuMemcpyHtoD(on.device, on.pageable, SIZE_MAX), "HtoD of 2^64-1 bytes");
     if (question("cuMemGetInfo sees 64 MiB come and go")) {
-        size_t before, during, after, all;
-        CUdeviceptr large;
-        MUST(d.cuMemGetInfo(&before, &all));
-        MUST(d.cuMemAlloc(&large, 64 << 20));
-        MUST(d.cuMemGetInfo(&during, &all));
-        MUST(d.cuMemFree(large));
-        MUST(d.cuMemGetInfo(&after, &all));
-        answer("%s, %s", before - during == 64 << 20 ? "64 MiB less" : "other", after == before ? "as before" : "other");
+        bool less = false, back = false;
+        for (int i = 0; i < 20 && !(less && back); i++) { /* other processes use the device, too */
+            size_t before, during, after, all;
+            CUdeviceptr large;
+            MUST(d.cuMemGetInfo(&before, &all));
+            MUST(d.cuMemAlloc(&large, 64 << 20));
+            MUST(d.cuMemGetInfo(&during, &all));
+            MUST(d.cuMemFree(large));
+            MUST(d.cuMemGetInfo(&after, &all));
+            less = before - during == 64 << 20;
+            back = after == before;
+        }
+        answer("%s, %s", less ? "64 MiB less" : "other", back ? "as before" : "other");
     }
     ASK(d.cuMemGetInfo(NULL, NULL), "cuMemGetInfo with NULL outputs");
 }
