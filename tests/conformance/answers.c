@@ -85,7 +85,11 @@ void answers_pinned(void)
     EACH_PLACE("cuMemHostGetDevicePointer", {
         CUdeviceptr device = 7;
         CUresult code = d.cuMemHostGetDevicePointer(&device, H(at), 0);
-        answer("%s, output %s", error_name(code), device == 7 ? "untouched" : device == at ? "same" : device ? "other" : "0");
+        answer("%s, output %s", error_name(code),
+               device == 7    ? "untouched"
+               : device == at ? "same"
+               : device       ? "other"
+                              : "0");
     });
     EACH_PLACE("cuMemHostGetFlags", {
         unsigned flags = 77;
@@ -106,7 +110,8 @@ void answers_pinned(void)
     });
     EACH_PLACE("cuMemGetHandleForAddressRange, dma-buf, 64 KiB", {
         int handle = -7;
-        CUresult code = d.cuMemGetHandleForAddressRange(&handle, at & ~0xffffull, 65536, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+        CUresult code =
+            d.cuMemGetHandleForAddressRange(&handle, at & ~0xffffull, 65536, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
         answer("%s", error_name(code));
     });
     EACH_PLACE("cuMemRetainAllocationHandle", {
@@ -166,9 +171,9 @@ void answers_pinned(void)
         answer("%s", error_name(d.cuStreamWaitValue32(stream, at, 0, CU_STREAM_WAIT_VALUE_GEQ)));
     });
     EACH_PLACE("linear texture", {
-        CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_LINEAR,
-                                       .res.linear = {.devPtr = at, .format = CU_AD_FORMAT_FLOAT, .numChannels = 1,
-                                                      .sizeInBytes = BYTES}};
+        CUDA_RESOURCE_DESC resource = {
+            .resType = CU_RESOURCE_TYPE_LINEAR,
+            .res.linear = {.devPtr = at, .format = CU_AD_FORMAT_FLOAT, .numChannels = 1, .sizeInBytes = BYTES}};
         CUDA_TEXTURE_DESC texture = {.filterMode = CU_TR_FILTER_MODE_POINT};
         CUtexObject object = 7;
         CUresult code = d.cuTexObjectCreate(&object, &resource, &texture, NULL);
@@ -179,8 +184,8 @@ void answers_pinned(void)
         cuuint64_t extent[] = {64};
         cuuint64_t strides[] = {0};
         cuuint32_t box[] = {32}, step[] = {1};
-        CUresult code = d.cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 1, H(at), extent, strides, box, step,
-                                                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+        CUresult code = d.cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 1, H(at), extent, strides, box,
+                                                 step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
                                                  CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
         answer("%s", error_name(code));
     });
@@ -237,8 +242,12 @@ static const char *value_name(int index, const union value *value, CUdeviceptr a
     union value untouched = value_untouched();
     if (memcmp(value, &untouched, sizeof *value) == 0) return "untouched";
     switch (attributes[index].kind) {
-    case NUMBER32: snprintf(text, sizeof text, "%d", (int)value->number); break;
-    case BOOL8: snprintf(text, sizeof text, "%d", value->bytes[0]); break;
+    case NUMBER32:
+        snprintf(text, sizeof text, "%d", (int)value->number);
+        break;
+    case BOOL8:
+        snprintf(text, sizeof text, "%d", value->bytes[0]);
+        break;
     case POINTER:
         if (value->word == 0) return "0";
         if (value->word == at) return "the pointer";
@@ -247,10 +256,15 @@ static const char *value_name(int index, const union value *value, CUdeviceptr a
             return text;
         }
         return at - value->word < (64u << 20) ? "somewhere below the pointer" : "elsewhere";
-    case SIZE: snprintf(text, sizeof text, "%llu", (unsigned long long)value->word); break;
-    case HANDLE: return value->word == 0 ? "0" : value->word == (uintptr_t)fix.context ? "the context" : "set";
-    case OPAQUE64: return value->word == 0 ? "0" : "set";
-    case TOKENS: return "set";
+    case SIZE:
+        snprintf(text, sizeof text, "%llu", (unsigned long long)value->word);
+        break;
+    case HANDLE:
+        return value->word == 0 ? "0" : value->word == (uintptr_t)fix.context ? "the context" : "set";
+    case OPAQUE64:
+        return value->word == 0 ? "0" : "set";
+    case TOKENS:
+        return "set";
     }
     return text;
 }
@@ -283,15 +297,18 @@ void answers_attributes(void)
             union value values[] = {value_untouched(), value_untouched()};
             void *outputs[] = {&values[0], &values[1]};
             CUresult code = d.cuPointerGetAttributes(2, which, outputs, at);
-            const char *type = memcmp(&values[0], &(union value[]){value_untouched()}, sizeof *values) == 0 ? "untouched"
-                               : values[0].number == CU_MEMORYTYPE_DEVICE ? "device" : values[0].number == CU_MEMORYTYPE_HOST ? "host"
-                               : values[0].number == 0 ? "0" : "other";
+            const char *type = memcmp(&values[0], &(union value[]){value_untouched()}, sizeof *values) == 0
+                                   ? "untouched"
+                               : values[0].number == CU_MEMORYTYPE_DEVICE ? "device"
+                               : values[0].number == CU_MEMORYTYPE_HOST   ? "host"
+                               : values[0].number == 0                    ? "0"
+                                                                          : "other";
             answer("%s, type %s, %s", error_name(code), type, value_name(i, &values[1], at));
         }
         if (question("as cudart asks, %s", place_names[place])) {
-            CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+            CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_CONTEXT,        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                            CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER,
-                                           CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+                                           CU_POINTER_ATTRIBUTE_IS_MANAGED,     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
             union value values[6];
             void *outputs[6];
             for (int i = 0; i < 6; i++) {
@@ -300,11 +317,18 @@ void answers_attributes(void)
             }
             CUresult code = d.cuPointerGetAttributes(6, which, outputs, at);
             answer("%s, type %d, device pointer %s, host pointer %s, managed %d, device %d", error_name(code),
-                   (int)values[1].number, values[2].word == at ? "same" : values[2].word ? "other" : "0",
-                   values[3].word == at ? "same" : values[3].word ? "other" : "0", values[4].bytes[0], (int)values[5].number);
+                   (int)values[1].number,
+                   values[2].word == at ? "same"
+                   : values[2].word     ? "other"
+                                        : "0",
+                   values[3].word == at ? "same"
+                   : values[3].word     ? "other"
+                                        : "0",
+                   values[4].bytes[0], (int)values[5].number);
         }
     }
-    if (question("no attributes in bulk")) answer("%s", error_name(d.cuPointerGetAttributes(0, NULL, NULL, place_new(LIVE))));
+    if (question("no attributes in bulk"))
+        answer("%s", error_name(d.cuPointerGetAttributes(0, NULL, NULL, place_new(LIVE))));
     if (question("bulk with an unknown attribute")) {
         CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 99};
         union value values[] = {value_untouched(), value_untouched()};
@@ -328,7 +352,10 @@ void answers_attributes(void)
         CUdeviceptr base = 7;
         size_t bytes = 7;
         CUresult code = d.cuMemGetAddressRange(&base, &bytes, at);
-        const char *where = base == 7 ? "untouched" : base == at ? "the pointer" : base == at - 16 ? "the pointer - 16" : "other";
+        const char *where = base == 7         ? "untouched"
+                            : base == at      ? "the pointer"
+                            : base == at - 16 ? "the pointer - 16"
+                                              : "other";
         answer("%s, base %s, %zu bytes", error_name(code), where, bytes);
     });
     if (question("cuMemGetAddressRange with NULL outputs")) {
@@ -368,18 +395,32 @@ void answers_arrays(void)
     EACH_PLACE_CODE("AtoD", d.cuMemcpyAtoD(at, array, 0, 64));
     EACH_PLACE("pitch texture", {
         CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_PITCH2D,
-                                       .res.pitch2D = {.devPtr = at, .format = CU_AD_FORMAT_FLOAT, .numChannels = 1,
-                                                       .width = 8, .height = 4, .pitchInBytes = 64}};
+                                       .res.pitch2D = {.devPtr = at,
+                                                       .format = CU_AD_FORMAT_FLOAT,
+                                                       .numChannels = 1,
+                                                       .width = 8,
+                                                       .height = 4,
+                                                       .pitchInBytes = 64}};
         answer("%s", error_name(d.cuTexObjectCreate(&object, &resource, &texture, NULL)));
     });
     EACH_PLACE("2D from a buffer to an array", {
-        CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = at, .srcPitch = 64,
-                              .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .WidthInBytes = 64, .Height = 1};
+        CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                              .srcDevice = at,
+                              .srcPitch = 64,
+                              .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                              .dstArray = array,
+                              .WidthInBytes = 64,
+                              .Height = 1};
         answer("%s", error_name(d.cuMemcpy2D(&copy)));
     });
     EACH_PLACE("2DAsync from an array to a buffer", {
-        CUDA_MEMCPY2D copy = {.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = at, .dstPitch = 64,
-                              .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array, .WidthInBytes = 64, .Height = 1};
+        CUDA_MEMCPY2D copy = {.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                              .dstDevice = at,
+                              .dstPitch = 64,
+                              .srcMemoryType = CU_MEMORYTYPE_ARRAY,
+                              .srcArray = array,
+                              .WidthInBytes = 64,
+                              .Height = 1};
         answer("%s", error_name(d.cuMemcpy2DAsync(&copy, NULL)));
     });
 }
@@ -389,8 +430,8 @@ void answers_copies(void)
     struct operands on;
     operands_new(&on, BYTES, NULL);
     MUST(d.cuStreamCreate(&on.stream, CU_STREAM_NON_BLOCKING));
-    for (const struct operation *lists[] = {operations_sync, operations_async, operations_ptds, NULL}, **list = lists; *list;
-         list++) {
+    for (const struct operation *lists[] = {operations_sync, operations_async, operations_ptds, NULL}, **list = lists;
+         *list; list++) {
         for (const struct operation *each = *list; each->name; each++) {
             for (enum place place = LIVE; place < PLACES; place++) {
                 if (place == INTERIOR) continue;

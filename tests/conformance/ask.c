@@ -10,8 +10,8 @@
 #include "conformance.h"
 
 enum {
-    GATE_PATIENCE_MS = 100,  /* a call that takes longer waits for the gate */
-    GATE_BLOCKED_MS = 5000,  /* and one that takes this much longer waits for ever */
+    GATE_PATIENCE_MS = 100, /* a call that takes longer waits for the gate */
+    GATE_BLOCKED_MS = 5000, /* and one that takes this much longer waits for ever */
 };
 static const long long GATE_LIMIT_TICKS = 20000000000ll;
 

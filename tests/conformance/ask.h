@@ -4,9 +4,9 @@
 #include "conformance.h"
 
 enum {
-    ASK_MARK = 1,        /* starts a line "<number> <name>": this question is about to be asked */
-    ASK_TAKE_OVER = 42,  /* exit code: go on behind the latest question in a new process */
-    ASK_GIVE_UP = 43,    /* exit code: the rest of the section cannot be asked */
+    ASK_MARK = 1,       /* starts a line "<number> <name>": this question is about to be asked */
+    ASK_TAKE_OVER = 42, /* exit code: go on behind the latest question in a new process */
+    ASK_GIVE_UP = 43,   /* exit code: the rest of the section cannot be asked */
     ASK_NO_DRIVER = 77,
 };
 

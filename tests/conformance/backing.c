@@ -43,7 +43,8 @@ CUresult backing_to_host(CUdeviceptr address, size_t bytes)
         code = CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (!code) memcpy((void *)address, saved, bytes);
-    if (!code) code = d.cuMemHostRegister((void *)address, bytes, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
+    if (!code)
+        code = d.cuMemHostRegister((void *)address, bytes, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
     free(saved);
     return code;
 }
@@ -63,7 +64,8 @@ void backing(void)
         answer("%d", attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM));
     }
     if (question("PAGEABLE_MEMORY_ACCESS")) answer("%d", attribute(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS));
-    if (question("HOST_NATIVE_ATOMIC_SUPPORTED")) answer("%d", attribute(CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED));
+    if (question("HOST_NATIVE_ATOMIC_SUPPORTED"))
+        answer("%d", attribute(CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED));
     if (question("VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED")) {
         answer("%d", attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
     }
@@ -176,7 +178,8 @@ void backing(void)
     ASK(d.cuMemHostRegister(pages, 2 << 20, CU_MEMHOSTREGISTER_DEVICEMAP), "register a superset");
     ASK(d.cuMemHostUnregister(pages + 4096), "unregister an interior pointer");
     if (question("unregister and register again")) {
-        CUresult first = d.cuMemHostUnregister(pages), second = d.cuMemHostRegister(pages, 65536, CU_MEMHOSTREGISTER_DEVICEMAP);
+        CUresult first = d.cuMemHostUnregister(pages),
+                 second = d.cuMemHostRegister(pages, 65536, CU_MEMHOSTREGISTER_DEVICEMAP);
         answer("%s, %s", error_name(first), error_name(second));
     }
     if (question("parent writes a registered page after fork")) {
@@ -208,8 +211,8 @@ void registered(void)
     int *host = registered_new(2 << 20, &address);
     on.device = address;
     int *pageable = on.pageable;
-    for (const struct operation *lists[] = {operations_sync, operations_async, operations_ptds, NULL}, **list = lists; *list;
-         list++) {
+    for (const struct operation *lists[] = {operations_sync, operations_async, operations_ptds, NULL}, **list = lists;
+         *list; list++) {
         for (const struct operation *each = *list; each->name; each++) {
             if (!question("%s", each->name)) continue;
             CUresult code = each->run(&on);
@@ -244,7 +247,8 @@ void registered(void)
         CUipcMemHandle handle;
         answer("%s", error_name(d.cuIpcGetMemHandle(&handle, address)));
     }
-    ASK(d.cuMemPrefetchAsync(address, 4096, (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}, 0, on.stream),
+    ASK(d.cuMemPrefetchAsync(address, 4096, (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}, 0,
+                             on.stream),
         "cuMemPrefetchAsync to the device");
     if (question("cuMemGetAddressRange of an interior pointer")) {
         CUdeviceptr base = 0;

@@ -8,8 +8,9 @@ void bounds(void)
     static const struct {
         const char *name;
         size_t bytes;
-    } ends[] = {{"to its end", 256}, {"by 1 byte", 257}, {"to 512", 512}, {"past 512", 513}, {"to 64 KiB", 65536},
-                {"beyond 2 MiB", (2 << 20) + 512}, {"beyond 64 MiB", 64 << 20}};
+    } ends[] = {{"to its end", 256},        {"by 1 byte", 257},   {"to 512", 512},
+                {"past 512", 513},          {"to 64 KiB", 65536}, {"beyond 2 MiB", (2 << 20) + 512},
+                {"beyond 64 MiB", 64 << 20}};
     struct operands on;
     operands_new(&on, 256, NULL);
     char *host = pages_new(64 << 20);
@@ -21,16 +22,19 @@ void bounds(void)
         size_t bytes = ends[i].bytes;
         bool pinnable = bytes <= 4 << 20;
         ASK(d.cuMemcpyDtoH(host, on.device, bytes), "DtoH of a 256 byte buffer %s", ends[i].name);
-        if (pinnable) ASK(d.cuMemcpyDtoH(pinned, on.device, bytes), "DtoH pinned of a 256 byte buffer %s", ends[i].name);
+        if (pinnable)
+            ASK(d.cuMemcpyDtoH(pinned, on.device, bytes), "DtoH pinned of a 256 byte buffer %s", ends[i].name);
         ASK(d.cuMemcpyDtoD(large, on.device, bytes), "DtoD of a 256 byte buffer %s", ends[i].name);
         ASK(d.cuMemcpyDtoHAsync(host, on.device, bytes, NULL), "DtoHAsync of a 256 byte buffer %s", ends[i].name);
-        ASK(d.cuMemcpy((CUdeviceptr)(uintptr_t)host, on.device, bytes), "cuMemcpy of a 256 byte buffer %s", ends[i].name);
+        ASK(d.cuMemcpy((CUdeviceptr)(uintptr_t)host, on.device, bytes), "cuMemcpy of a 256 byte buffer %s",
+            ends[i].name);
     }
     for (int i = 0; i < 7; i++) {
         size_t bytes = ends[i].bytes;
         bool pinnable = bytes <= 4 << 20;
         ASK(d.cuMemcpyHtoD(on.device, host, bytes), "HtoD of a 256 byte buffer %s", ends[i].name);
-        if (pinnable) ASK(d.cuMemcpyHtoD(on.device, pinned, bytes), "HtoD pinned of a 256 byte buffer %s", ends[i].name);
+        if (pinnable)
+            ASK(d.cuMemcpyHtoD(on.device, pinned, bytes), "HtoD pinned of a 256 byte buffer %s", ends[i].name);
         ASK(d.cuMemcpyHtoDAsync(on.device, host, bytes, NULL), "HtoDAsync of a 256 byte buffer %s", ends[i].name);
         ASK(d.cuMemsetD8(on.device, 1, bytes), "MemsetD8 of a 256 byte buffer %s", ends[i].name);
         ASK(d.cuMemsetD8Async(on.device, 1, bytes, NULL), "MemsetD8Async of a 256 byte buffer %s", ends[i].name);
@@ -94,7 +98,8 @@ void mixes(void)
     ASK(d.cuMemcpyHtoDAsync(on.device, NULL, 64, stream), "HtoDAsync from NULL");
     ASK(d.cuMemcpyHtoD(on.device, (void *)0x123456789000, 64), "HtoD from an unmapped address");
     ASK(d.cuMemcpyDtoH((void *)0x123456789000, on.device, 64), "DtoH to an unmapped address");
-    ASK(d.cuMemcpyDtoH((void *)"read only memory is no place for this text, which must be longer than sixty-four bytes", on.device, 64),
+    ASK(d.cuMemcpyDtoH((void *)"read only memory is no place for this text, which must be longer than sixty-four bytes",
+                       on.device, 64),
         "DtoH to read-only memory");
     if (question("overlapping DtoD")) {
         int *host = on.pageable;
@@ -181,13 +186,15 @@ void register_errors(void)
         char *page = pages_new(4096);
         CUresult first = d.cuMemHostRegister(page, 512, 0), second = d.cuMemHostRegister(page + 1024, 512, 0);
         CUresult out = d.cuMemHostUnregister(page), out_second = d.cuMemHostUnregister(page + 1024);
-        answer("%s, %s, unregister %s, %s", error_name(first), error_name(second), error_name(out), error_name(out_second));
+        answer("%s, %s, unregister %s, %s", error_name(first), error_name(second), error_name(out),
+               error_name(out_second));
     }
     if (question("two buffers that share a page")) {
         char *page = pages_new(12288);
         CUresult first = d.cuMemHostRegister(page + 100, 5000, 0), second = d.cuMemHostRegister(page + 5100, 5000, 0);
         CUresult out = d.cuMemHostUnregister(page + 100), out_second = d.cuMemHostUnregister(page + 5100);
-        answer("%s, %s, unregister %s, %s", error_name(first), error_name(second), error_name(out), error_name(out_second));
+        answer("%s, %s, unregister %s, %s", error_name(first), error_name(second), error_name(out),
+               error_name(out_second));
     }
     if (question("copy past the end of an unaligned registration, same page")) {
         char *page = pages_new(8192);

@@ -31,10 +31,7 @@ static CUresult chunk_map(void)
     return code;
 }
 
-static CUresult chunk_unmap(void)
-{
-    return d.cuMemUnmap(cap.reservation, 2 << 20);
-}
+static CUresult chunk_unmap(void) { return d.cuMemUnmap(cap.reservation, 2 << 20); }
 
 #define CALL(function, expression)                                                                                     \
     static CUresult function(void) { return expression; }
@@ -86,16 +83,19 @@ CALL(ctx_sync, d.cuCtxSynchronize())
 CALL(event_query, d.cuEventQuery(cap.before))
 CALL(event_sync, d.cuEventSynchronize(cap.before))
 CALL(event_record, d.cuEventRecord(cap.during, cap.on.stream))
-CALL(event_record_query, ({ CUresult c = d.cuEventRecord(cap.during, cap.on.stream); c ? c : d.cuEventQuery(cap.during); }))
+CALL(event_record_query, ({
+         CUresult c = d.cuEventRecord(cap.during, cap.on.stream);
+         c ? c : d.cuEventQuery(cap.during);
+     }))
 CALL(event_record_legacy, d.cuEventRecord(cap.during, NULL))
 CALL(event_record_other, d.cuEventRecord(cap.during, cap.other))
 CALL(wait_event_before, d.cuStreamWaitEvent(cap.on.stream, cap.before, 0))
-CALL(kernel, d.cuLaunchKernel(fix.ints_add, 1, 1, 1, 1, 1, 1, 0, cap.on.stream,
-                              (void *[]){&cap.on.device, &one, &one}, NULL))
-CALL(kernel_legacy, d.cuLaunchKernel(fix.ints_add, 1, 1, 1, 1, 1, 1, 0, NULL,
-                                     (void *[]){&cap.on.device, &one, &one}, NULL))
-CALL(kernel_other, d.cuLaunchKernel(fix.ints_add, 1, 1, 1, 1, 1, 1, 0, cap.other,
-                                    (void *[]){&cap.on.device, &one, &one}, NULL))
+CALL(kernel,
+     d.cuLaunchKernel(fix.ints_add, 1, 1, 1, 1, 1, 1, 0, cap.on.stream, (void *[]){&cap.on.device, &one, &one}, NULL))
+CALL(kernel_legacy,
+     d.cuLaunchKernel(fix.ints_add, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&cap.on.device, &one, &one}, NULL))
+CALL(kernel_other,
+     d.cuLaunchKernel(fix.ints_add, 1, 1, 1, 1, 1, 1, 0, cap.other, (void *[]){&cap.on.device, &one, &one}, NULL))
 CALL(attribute, d.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, cap.on.device))
 CALL(address_range, d.cuMemGetAddressRange(&got, &all_bytes, cap.on.device))
 CALL(mem_info, d.cuMemGetInfo(&free_bytes, &all_bytes))
@@ -108,31 +108,61 @@ static const struct {
     const char *name;
     CUresult (*run)(void);
 } calls[] = {
-    {"nothing", nothing}, {"cuMemAlloc of 256 bytes", mem_alloc}, {"cuMemAlloc of 8 MiB", mem_alloc_large},
-    {"cuMemFree", mem_free}, {"cuMemFree of NULL", mem_free_null},
+    {"nothing", nothing},
+    {"cuMemAlloc of 256 bytes", mem_alloc},
+    {"cuMemAlloc of 8 MiB", mem_alloc_large},
+    {"cuMemFree", mem_free},
+    {"cuMemFree of NULL", mem_free_null},
     {"cuMemFreeAsync of cuMemAlloc memory in it", mem_free_async},
     {"cuMemFreeAsync of cuMemAlloc memory in another", mem_free_async_other},
-    {"cuMemAllocAsync in it", mem_alloc_async}, {"cuMemHostAlloc", host_alloc}, {"cuMemFreeHost", free_host},
-    {"cuMemHostRegister", host_register}, {"cuMemHostUnregister", host_unregister},
-    {"cuMemAddressReserve", address_reserve}, {"reserve, create, map, access", chunk_map}, {"cuMemUnmap", chunk_unmap},
-    {"HtoD", htod}, {"DtoH", dtoh}, {"DtoD", dtod}, {"HtoD of 0 bytes", htod_zero}, {"cuMemcpy", any},
-    {"HtoD_ptds", htod_ptds}, {"MemsetD8", set8},
-    {"HtoDAsync pageable in it", htod_async}, {"HtoDAsync pinned in it", htod_async_pinned},
-    {"DtoHAsync pageable in it", dtoh_async}, {"DtoHAsync pinned in it", dtoh_async_pinned},
-    {"DtoDAsync in it", dtod_async}, {"MemsetD8Async in it", set8_async},
-    {"HtoDAsync in another", htod_async_other}, {"DtoHAsync in another", dtoh_async_other},
+    {"cuMemAllocAsync in it", mem_alloc_async},
+    {"cuMemHostAlloc", host_alloc},
+    {"cuMemFreeHost", free_host},
+    {"cuMemHostRegister", host_register},
+    {"cuMemHostUnregister", host_unregister},
+    {"cuMemAddressReserve", address_reserve},
+    {"reserve, create, map, access", chunk_map},
+    {"cuMemUnmap", chunk_unmap},
+    {"HtoD", htod},
+    {"DtoH", dtoh},
+    {"DtoD", dtod},
+    {"HtoD of 0 bytes", htod_zero},
+    {"cuMemcpy", any},
+    {"HtoD_ptds", htod_ptds},
+    {"MemsetD8", set8},
+    {"HtoDAsync pageable in it", htod_async},
+    {"HtoDAsync pinned in it", htod_async_pinned},
+    {"DtoHAsync pageable in it", dtoh_async},
+    {"DtoHAsync pinned in it", dtoh_async_pinned},
+    {"DtoDAsync in it", dtod_async},
+    {"MemsetD8Async in it", set8_async},
+    {"HtoDAsync in another", htod_async_other},
+    {"DtoHAsync in another", dtoh_async_other},
     {"HtoDAsync in legacy", htod_async_legacy},
-    {"cuStreamQuery of it", stream_query}, {"cuStreamQuery of legacy", stream_query_legacy},
-    {"cuStreamQuery of per-thread", stream_query_ptds}, {"cuStreamQuery of another", stream_query_other},
-    {"cuStreamSynchronize of it", stream_sync}, {"cuStreamSynchronize of legacy", stream_sync_legacy},
-    {"cuStreamSynchronize of another", stream_sync_other}, {"cuCtxSynchronize", ctx_sync},
-    {"cuEventQuery of an earlier event", event_query}, {"cuEventSynchronize of an earlier event", event_sync},
-    {"cuEventRecord in it", event_record}, {"cuEventQuery of an event recorded in it", event_record_query},
-    {"cuEventRecord in legacy", event_record_legacy}, {"cuEventRecord in another", event_record_other},
+    {"cuStreamQuery of it", stream_query},
+    {"cuStreamQuery of legacy", stream_query_legacy},
+    {"cuStreamQuery of per-thread", stream_query_ptds},
+    {"cuStreamQuery of another", stream_query_other},
+    {"cuStreamSynchronize of it", stream_sync},
+    {"cuStreamSynchronize of legacy", stream_sync_legacy},
+    {"cuStreamSynchronize of another", stream_sync_other},
+    {"cuCtxSynchronize", ctx_sync},
+    {"cuEventQuery of an earlier event", event_query},
+    {"cuEventSynchronize of an earlier event", event_sync},
+    {"cuEventRecord in it", event_record},
+    {"cuEventQuery of an event recorded in it", event_record_query},
+    {"cuEventRecord in legacy", event_record_legacy},
+    {"cuEventRecord in another", event_record_other},
     {"cuStreamWaitEvent for an earlier event", wait_event_before},
-    {"launch in it", kernel}, {"launch in legacy", kernel_legacy}, {"launch in another", kernel_other},
-    {"cuPointerGetAttribute", attribute}, {"cuMemGetAddressRange", address_range}, {"cuMemGetInfo", mem_info},
-    {"cuStreamCreate", stream_create}, {"cuEventCreate", event_create}, {"cuEventDestroy", event_destroy},
+    {"launch in it", kernel},
+    {"launch in legacy", kernel_legacy},
+    {"launch in another", kernel_other},
+    {"cuPointerGetAttribute", attribute},
+    {"cuMemGetAddressRange", address_range},
+    {"cuMemGetInfo", mem_info},
+    {"cuStreamCreate", stream_create},
+    {"cuEventCreate", event_create},
+    {"cuEventDestroy", event_destroy},
     {"cuStreamWriteValue32 in it", write_value},
 };
 
@@ -141,7 +171,9 @@ static const char *status_name(CUstream stream)
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     CUresult code = d.cuStreamIsCapturing(stream, &status);
     if (code) return error_name(code);
-    return status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? "active" : status == CU_STREAM_CAPTURE_STATUS_NONE ? "none" : "invalidated";
+    return status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? "active"
+           : status == CU_STREAM_CAPTURE_STATUS_NONE ? "none"
+                                                     : "invalidated";
 }
 
 static void *call_in_thread(void *run)

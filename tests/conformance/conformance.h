@@ -3,9 +3,9 @@
  *
  *     section.question: answer
  *
- * Answers are names of errors, yes/no, small exact values; never addresses or times, so that two drivers can be compared
- * by diff. Each section runs in processes of its own: a question that kills its process, hangs, or loses the context
- * costs only itself; the next process goes on with the question after it.
+ * Answers are names of errors, yes/no, small exact values; never addresses or times, so that two drivers can be
+ * compared by diff. Each section runs in processes of its own: a question that kills its process, hangs, or loses the
+ * context costs only itself; the next process goes on with the question after it.
  *
  * A section is a function that prepares what it needs and then asks:
  *
@@ -75,8 +75,8 @@ void must(CUresult code, const char *what);
  * CALL_BEHIND(stream, prepare, call) runs prepare; call once with idle streams, so that nothing is loaded lazily later,
  * then prepare, a gate in stream, call again. A call that has not returned 100 ms later is a waiting one: another
  * thread then opens the gate. If it does not even return 5 s after that, the answer is "blocked" and the process ends.
- * Yields "returns at once", "waits", each followed by an error name if there is one. Leaves the gate closed if the call returned
- * at once: gate_open() (or the next question) opens it; the stream holds at most about 10 s.
+ * Yields "returns at once", "waits", each followed by an error name if there is one. Leaves the gate closed if the call
+ * returned at once: gate_open() (or the next question) opens it; the stream holds at most about 10 s.
  */
 void gate_close(CUstream stream);
 void gate_open(void);
@@ -117,7 +117,7 @@ struct section {
 };
 extern const struct section sections[];
 
-#define X(name) void name(void);
+#define X(name)     void name(void);
 #define XBARE(name) void name(void);
 #include "sections.def"
 #undef X

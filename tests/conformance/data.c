@@ -34,8 +34,8 @@ void data(void)
     static unsigned char pattern[4096];
     operands_new(&on, 1024, NULL);
     MUST(d.cuStreamCreate(&on.stream, CU_STREAM_NON_BLOCKING));
-    for (const struct operation *lists[] = {operations_sync, operations_async, operations_ptds, NULL}, **list = lists; *list;
-         list++) {
+    for (const struct operation *lists[] = {operations_sync, operations_async, operations_ptds, NULL}, **list = lists;
+         *list; list++) {
         for (const struct operation *each = *list; each->name; each++) {
             if (!question("after %s", each->name)) continue;
             fill(pattern, on.bytes, 100);
@@ -47,8 +47,9 @@ void data(void)
             MUST(d.cuCtxSynchronize());
             CUresult code = each->run(&on);
             MUST(d.cuCtxSynchronize());
-            answer("%s, device %u, other %u, pageable %u, pinned %u", error_name(code), device_checksum(on.device, on.bytes),
-                   device_checksum(on.other, on.bytes), checksum(on.pageable, 4096), checksum(on.pinned, 4096));
+            answer("%s, device %u, other %u, pageable %u, pinned %u", error_name(code),
+                   device_checksum(on.device, on.bytes), device_checksum(on.other, on.bytes),
+                   checksum(on.pageable, 4096), checksum(on.pinned, 4096));
         }
     }
     if (question("1000 rounds of copy in, add 1, copy out")) {

@@ -61,9 +61,13 @@ void graph_replay(void)
         CUgraphNode first, second;
         int *source = on.pageable;
         source[0] = 70;
-        CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = source,
-                              .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = on.device,
-                              .WidthInBytes = 64, .Height = 1, .Depth = 1};
+        CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                              .srcHost = source,
+                              .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                              .dstDevice = on.device,
+                              .WidthInBytes = 64,
+                              .Height = 1,
+                              .Depth = 1};
         CUDA_MEMSET_NODE_PARAMS set = {.dst = on.device + 64, .value = 71, .elementSize = 4, .width = 4, .height = 1};
         MUST(d.cuGraphCreate(&graph, 0));
         MUST(d.cuGraphAddMemcpyNode(&first, graph, NULL, 0, &copy, fix.context));

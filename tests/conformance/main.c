@@ -15,7 +15,7 @@
 enum { SECTION_LIMIT_MS = 20000, QUESTION_LIMIT_MS = 7000, TAKE_OVERS_MAX = 100 };
 
 const struct section sections[] = {
-#define X(name) {#name, name, false},
+#define X(name)     {#name, name, false},
 #define XBARE(name) {#name, name, true},
 #include "sections.def"
 #undef X

@@ -4,9 +4,25 @@
 
 static CUstream stream;
 
-static void *alloc_device(void) { CUdeviceptr at = 0; MUST(d.cuMemAlloc(&at, 256)); return (void *)at; }
-static void *alloc_large(void) { CUdeviceptr at = 0; MUST(d.cuMemAlloc(&at, 8 << 20)); return (void *)at; }
-static void *alloc_pitch(void) { CUdeviceptr at = 0; size_t pitch; MUST(d.cuMemAllocPitch(&at, &pitch, 100, 10, 4)); return (void *)at; }
+static void *alloc_device(void)
+{
+    CUdeviceptr at = 0;
+    MUST(d.cuMemAlloc(&at, 256));
+    return (void *)at;
+}
+static void *alloc_large(void)
+{
+    CUdeviceptr at = 0;
+    MUST(d.cuMemAlloc(&at, 8 << 20));
+    return (void *)at;
+}
+static void *alloc_pitch(void)
+{
+    CUdeviceptr at = 0;
+    size_t pitch;
+    MUST(d.cuMemAllocPitch(&at, &pitch, 100, 10, 4));
+    return (void *)at;
+}
 static void *alloc_pool(void)
 {
     CUdeviceptr at = 0;
@@ -14,9 +30,24 @@ static void *alloc_pool(void)
     MUST(d.cuStreamSynchronize(stream));
     return (void *)at;
 }
-static void *alloc_managed(void) { CUdeviceptr at = 0; MUST(d.cuMemAllocManaged(&at, 256, CU_MEM_ATTACH_GLOBAL)); return (void *)at; }
-static void *alloc_host(void) { void *at = NULL; MUST(d.cuMemHostAlloc(&at, 4096, CU_MEMHOSTALLOC_DEVICEMAP)); return at; }
-static void *alloc_host_plain(void) { void *at = NULL; MUST(d.cuMemAllocHost(&at, 4096)); return at; }
+static void *alloc_managed(void)
+{
+    CUdeviceptr at = 0;
+    MUST(d.cuMemAllocManaged(&at, 256, CU_MEM_ATTACH_GLOBAL));
+    return (void *)at;
+}
+static void *alloc_host(void)
+{
+    void *at = NULL;
+    MUST(d.cuMemHostAlloc(&at, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+    return at;
+}
+static void *alloc_host_plain(void)
+{
+    void *at = NULL;
+    MUST(d.cuMemAllocHost(&at, 4096));
+    return at;
+}
 static void *alloc_registered(void)
 {
     void *at = pages_new(4096);
@@ -54,15 +85,25 @@ void matrix(void)
     static const struct {
         const char *name;
         void *(*get)(void);
-    } gets[] = {{"cuMemAlloc", alloc_device}, {"cuMemAlloc of 8 MiB", alloc_large}, {"cuMemAllocPitch", alloc_pitch},
-                {"cuMemAllocAsync", alloc_pool}, {"cuMemAllocManaged", alloc_managed}, {"cuMemHostAlloc", alloc_host},
-                {"cuMemAllocHost", alloc_host_plain}, {"cuMemHostRegister", alloc_registered}, {"cuMemMap", alloc_virtual},
-                {"malloc", alloc_malloc}, {"malloc of 16 MiB", alloc_malloc_large}};
+    } gets[] = {{"cuMemAlloc", alloc_device},
+                {"cuMemAlloc of 8 MiB", alloc_large},
+                {"cuMemAllocPitch", alloc_pitch},
+                {"cuMemAllocAsync", alloc_pool},
+                {"cuMemAllocManaged", alloc_managed},
+                {"cuMemHostAlloc", alloc_host},
+                {"cuMemAllocHost", alloc_host_plain},
+                {"cuMemHostRegister", alloc_registered},
+                {"cuMemMap", alloc_virtual},
+                {"malloc", alloc_malloc},
+                {"malloc of 16 MiB", alloc_malloc_large}};
     static const struct {
         const char *name;
         CUresult (*release)(void *);
-    } frees[] = {{"cuMemFree", free_device}, {"cuMemFreeAsync", free_async}, {"cuMemFreeHost", free_host},
-                 {"cuMemHostUnregister", free_registered}, {"cuMemUnmap", free_virtual}};
+    } frees[] = {{"cuMemFree", free_device},
+                 {"cuMemFreeAsync", free_async},
+                 {"cuMemFreeHost", free_host},
+                 {"cuMemHostUnregister", free_registered},
+                 {"cuMemUnmap", free_virtual}};
     MUST(d.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     for (size_t i = 0; i < sizeof gets / sizeof *gets; i++) {
         for (size_t k = 0; k < sizeof frees / sizeof *frees; k++) {

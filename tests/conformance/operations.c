@@ -16,32 +16,55 @@ void operands_new(struct operands *on, size_t bytes, CUstream stream)
 /* Rows of 8 bytes in 16. */
 CUDA_MEMCPY2D copy2d_host_to_device(const struct operands *on, void *host)
 {
-    return (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = 16,
-                           .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = on->device, .dstPitch = 16,
-                           .WidthInBytes = 8, .Height = on->bytes / 16};
+    return (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_HOST,
+                           .srcHost = host,
+                           .srcPitch = 16,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .dstDevice = on->device,
+                           .dstPitch = 16,
+                           .WidthInBytes = 8,
+                           .Height = on->bytes / 16};
 }
 
 CUDA_MEMCPY2D copy2d_device_to_host(const struct operands *on, void *host)
 {
-    return (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = on->device, .srcPitch = 16,
-                           .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = host, .dstPitch = 16,
-                           .WidthInBytes = 8, .Height = on->bytes / 16};
+    return (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .srcDevice = on->device,
+                           .srcPitch = 16,
+                           .dstMemoryType = CU_MEMORYTYPE_HOST,
+                           .dstHost = host,
+                           .dstPitch = 16,
+                           .WidthInBytes = 8,
+                           .Height = on->bytes / 16};
 }
 
 CUDA_MEMCPY2D copy2d_device_to_device(const struct operands *on)
 {
-    return (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = on->device, .srcPitch = 16,
-                           .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = on->other, .dstPitch = 16,
-                           .WidthInBytes = 8, .Height = on->bytes / 16};
+    return (CUDA_MEMCPY2D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .srcDevice = on->device,
+                           .srcPitch = 16,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .dstDevice = on->other,
+                           .dstPitch = 16,
+                           .WidthInBytes = 8,
+                           .Height = on->bytes / 16};
 }
 
 CUDA_MEMCPY3D copy3d_from_2d(const CUDA_MEMCPY2D *copy)
 {
-    return (CUDA_MEMCPY3D){.srcMemoryType = copy->srcMemoryType, .srcHost = copy->srcHost, .srcDevice = copy->srcDevice,
-                           .srcPitch = copy->srcPitch, .srcHeight = copy->Height,
-                           .dstMemoryType = copy->dstMemoryType, .dstHost = copy->dstHost, .dstDevice = copy->dstDevice,
-                           .dstPitch = copy->dstPitch, .dstHeight = copy->Height,
-                           .WidthInBytes = copy->WidthInBytes, .Height = copy->Height, .Depth = 1};
+    return (CUDA_MEMCPY3D){.srcMemoryType = copy->srcMemoryType,
+                           .srcHost = copy->srcHost,
+                           .srcDevice = copy->srcDevice,
+                           .srcPitch = copy->srcPitch,
+                           .srcHeight = copy->Height,
+                           .dstMemoryType = copy->dstMemoryType,
+                           .dstHost = copy->dstHost,
+                           .dstDevice = copy->dstDevice,
+                           .dstPitch = copy->dstPitch,
+                           .dstHeight = copy->Height,
+                           .WidthInBytes = copy->WidthInBytes,
+                           .Height = copy->Height,
+                           .Depth = 1};
 }
 
 #define OPERATION(function, expression)                                                                                \
@@ -85,11 +108,19 @@ OPERATION(any_dtod, d.cuMemcpy(on->other, on->device, on->bytes))
 OPERATION(peer_from, d.cuMemcpyPeer(on->other, fix.context, on->device, fix.context, on->bytes))
 static CUresult peer3d(const struct operands *on, CUstream stream, bool async)
 {
-    CUDA_MEMCPY3D_PEER box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = on->device, .srcContext = fix.context,
-                              .srcPitch = 16, .srcHeight = on->bytes / 16,
-                              .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = on->other, .dstContext = fix.context,
-                              .dstPitch = 16, .dstHeight = on->bytes / 16,
-                              .WidthInBytes = 8, .Height = on->bytes / 16, .Depth = 1};
+    CUDA_MEMCPY3D_PEER box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                              .srcDevice = on->device,
+                              .srcContext = fix.context,
+                              .srcPitch = 16,
+                              .srcHeight = on->bytes / 16,
+                              .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                              .dstDevice = on->other,
+                              .dstContext = fix.context,
+                              .dstPitch = 16,
+                              .dstHeight = on->bytes / 16,
+                              .WidthInBytes = 8,
+                              .Height = on->bytes / 16,
+                              .Depth = 1};
     return async ? d.cuMemcpy3DPeerAsync(&box, stream) : d.cuMemcpy3DPeer(&box);
 }
 OPERATION(peer3d_from, peer3d(on, NULL, false))
@@ -107,18 +138,36 @@ OPERATION_2D(d2h_2d_pinned, cuMemcpy2DUnaligned, copy2d_device_to_host(on, on->p
 OPERATION_2D(d2d_2d, cuMemcpy2DUnaligned, copy2d_device_to_device(on))
 
 const struct operation operations_sync[] = {
-    {"HtoD pageable", htod_pageable}, {"HtoD pinned", htod_pinned},
-    {"DtoH pageable", dtoh_pageable}, {"DtoH pinned", dtoh_pinned},
-    {"DtoD from", dtod_from}, {"DtoD to", dtod_to}, {"DtoD within", dtod_within},
-    {"cuMemcpy from pageable", any_h_pageable}, {"cuMemcpy from pinned", any_h_pinned},
-    {"cuMemcpy to pageable", any_to_pageable}, {"cuMemcpy to pinned", any_to_pinned},
-    {"cuMemcpy device", any_dtod}, {"cuMemcpyPeer", peer_from}, {"cuMemcpy3DPeer", peer3d_from},
-    {"MemsetD8", set8}, {"MemsetD16", set16}, {"MemsetD32", set32},
-    {"MemsetD2D8", set2d8}, {"MemsetD2D16", set2d16}, {"MemsetD2D32", set2d32},
-    {"2D HtoD pageable", h2d_2d_pageable}, {"2D HtoD pinned", h2d_2d_pinned},
-    {"2D DtoH pageable", d2h_2d_pageable}, {"2D DtoH pinned", d2h_2d_pinned}, {"2D DtoD", d2d_2d},
-    {"3D HtoD pageable", h2d_2d_pageable_3d}, {"3D HtoD pinned", h2d_2d_pinned_3d},
-    {"3D DtoH pageable", d2h_2d_pageable_3d}, {"3D DtoH pinned", d2h_2d_pinned_3d}, {"3D DtoD", d2d_2d_3d},
+    {"HtoD pageable", htod_pageable},
+    {"HtoD pinned", htod_pinned},
+    {"DtoH pageable", dtoh_pageable},
+    {"DtoH pinned", dtoh_pinned},
+    {"DtoD from", dtod_from},
+    {"DtoD to", dtod_to},
+    {"DtoD within", dtod_within},
+    {"cuMemcpy from pageable", any_h_pageable},
+    {"cuMemcpy from pinned", any_h_pinned},
+    {"cuMemcpy to pageable", any_to_pageable},
+    {"cuMemcpy to pinned", any_to_pinned},
+    {"cuMemcpy device", any_dtod},
+    {"cuMemcpyPeer", peer_from},
+    {"cuMemcpy3DPeer", peer3d_from},
+    {"MemsetD8", set8},
+    {"MemsetD16", set16},
+    {"MemsetD32", set32},
+    {"MemsetD2D8", set2d8},
+    {"MemsetD2D16", set2d16},
+    {"MemsetD2D32", set2d32},
+    {"2D HtoD pageable", h2d_2d_pageable},
+    {"2D HtoD pinned", h2d_2d_pinned},
+    {"2D DtoH pageable", d2h_2d_pageable},
+    {"2D DtoH pinned", d2h_2d_pinned},
+    {"2D DtoD", d2d_2d},
+    {"3D HtoD pageable", h2d_2d_pageable_3d},
+    {"3D HtoD pinned", h2d_2d_pinned_3d},
+    {"3D DtoH pageable", d2h_2d_pageable_3d},
+    {"3D DtoH pinned", d2h_2d_pinned_3d},
+    {"3D DtoD", d2d_2d_3d},
     {NULL, NULL},
 };
 
@@ -155,23 +204,41 @@ OPERATION(batch_to_pinned, batch(H(on->pinned), on->device, on))
 OPERATION(batch_device, batch(on->other, on->device, on))
 
 const struct operation operations_async[] = {
-    {"HtoDAsync pageable", htod_pageable_async}, {"HtoDAsync pinned", htod_pinned_async},
-    {"DtoHAsync pageable", dtoh_pageable_async}, {"DtoHAsync pinned", dtoh_pinned_async},
-    {"DtoDAsync from", dtod_from_async}, {"DtoDAsync to", dtod_to_async}, {"DtoDAsync within", dtod_within_async},
-    {"cuMemcpyAsync from pageable", any_h_pageable_async}, {"cuMemcpyAsync from pinned", any_h_pinned_async},
-    {"cuMemcpyAsync to pageable", any_to_pageable_async}, {"cuMemcpyAsync to pinned", any_to_pinned_async},
-    {"cuMemcpyAsync device", any_dtod_async}, {"cuMemcpyPeerAsync", peer_from_async},
+    {"HtoDAsync pageable", htod_pageable_async},
+    {"HtoDAsync pinned", htod_pinned_async},
+    {"DtoHAsync pageable", dtoh_pageable_async},
+    {"DtoHAsync pinned", dtoh_pinned_async},
+    {"DtoDAsync from", dtod_from_async},
+    {"DtoDAsync to", dtod_to_async},
+    {"DtoDAsync within", dtod_within_async},
+    {"cuMemcpyAsync from pageable", any_h_pageable_async},
+    {"cuMemcpyAsync from pinned", any_h_pinned_async},
+    {"cuMemcpyAsync to pageable", any_to_pageable_async},
+    {"cuMemcpyAsync to pinned", any_to_pinned_async},
+    {"cuMemcpyAsync device", any_dtod_async},
+    {"cuMemcpyPeerAsync", peer_from_async},
     {"cuMemcpy3DPeerAsync", peer3d_from_async},
-    {"MemsetD8Async", set8_async}, {"MemsetD16Async", set16_async}, {"MemsetD32Async", set32_async},
-    {"MemsetD2D8Async", set2d8_async}, {"MemsetD2D16Async", set2d16_async}, {"MemsetD2D32Async", set2d32_async},
-    {"2DAsync HtoD pageable", h2d_2d_pageable_async}, {"2DAsync HtoD pinned", h2d_2d_pinned_async},
-    {"2DAsync DtoH pageable", d2h_2d_pageable_async}, {"2DAsync DtoH pinned", d2h_2d_pinned_async},
+    {"MemsetD8Async", set8_async},
+    {"MemsetD16Async", set16_async},
+    {"MemsetD32Async", set32_async},
+    {"MemsetD2D8Async", set2d8_async},
+    {"MemsetD2D16Async", set2d16_async},
+    {"MemsetD2D32Async", set2d32_async},
+    {"2DAsync HtoD pageable", h2d_2d_pageable_async},
+    {"2DAsync HtoD pinned", h2d_2d_pinned_async},
+    {"2DAsync DtoH pageable", d2h_2d_pageable_async},
+    {"2DAsync DtoH pinned", d2h_2d_pinned_async},
     {"2DAsync DtoD", d2d_2d_async},
-    {"3DAsync HtoD pageable", h2d_2d_pageable_3d_async}, {"3DAsync HtoD pinned", h2d_2d_pinned_3d_async},
-    {"3DAsync DtoH pageable", d2h_2d_pageable_3d_async}, {"3DAsync DtoH pinned", d2h_2d_pinned_3d_async},
+    {"3DAsync HtoD pageable", h2d_2d_pageable_3d_async},
+    {"3DAsync HtoD pinned", h2d_2d_pinned_3d_async},
+    {"3DAsync DtoH pageable", d2h_2d_pageable_3d_async},
+    {"3DAsync DtoH pinned", d2h_2d_pinned_3d_async},
     {"3DAsync DtoD", d2d_2d_3d_async},
-    {"Batch from pageable", batch_from_pageable}, {"Batch from pinned", batch_from_pinned},
-    {"Batch to pageable", batch_to_pageable}, {"Batch to pinned", batch_to_pinned}, {"Batch device", batch_device},
+    {"Batch from pageable", batch_from_pageable},
+    {"Batch from pinned", batch_from_pinned},
+    {"Batch to pageable", batch_to_pageable},
+    {"Batch to pinned", batch_to_pinned},
+    {"Batch device", batch_device},
     {NULL, NULL},
 };
 
@@ -185,9 +252,13 @@ OPERATION(any_h_pageable_ptds, d.memcpy_ptds(on->device, H(on->pageable), on->by
 OPERATION(any_to_pageable_ptds, d.memcpy_ptds(H(on->pageable), on->device, on->bytes))
 
 const struct operation operations_ptds[] = {
-    {"HtoD_ptds pageable", htod_pageable_ptds}, {"HtoD_ptds pinned", htod_pinned_ptds},
-    {"DtoH_ptds pageable", dtoh_pageable_ptds}, {"DtoH_ptds pinned", dtoh_pinned_ptds},
-    {"DtoD_ptds", dtod_ptds}, {"MemsetD8_ptds", set8_ptds},
-    {"cuMemcpy_ptds from pageable", any_h_pageable_ptds}, {"cuMemcpy_ptds to pageable", any_to_pageable_ptds},
+    {"HtoD_ptds pageable", htod_pageable_ptds},
+    {"HtoD_ptds pinned", htod_pinned_ptds},
+    {"DtoH_ptds pageable", dtoh_pageable_ptds},
+    {"DtoH_ptds pinned", dtoh_pinned_ptds},
+    {"DtoD_ptds", dtod_ptds},
+    {"MemsetD8_ptds", set8_ptds},
+    {"cuMemcpy_ptds from pageable", any_h_pageable_ptds},
+    {"cuMemcpy_ptds to pageable", any_to_pageable_ptds},
     {NULL, NULL},
 };

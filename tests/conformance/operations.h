@@ -8,7 +8,7 @@ struct operands {
     CUdeviceptr other;  /* ordinary device memory */
     void *pageable;
     void *pinned;
-    size_t bytes; /* a multiple of 16 */
+    size_t bytes;    /* a multiple of 16 */
     CUstream stream; /* for the asynchronous ones */
 };
 

@@ -80,8 +80,8 @@ void order_threads(void)
                        all[asked].name, all[busy].name);
             ASK_BEHIND(all[busy].stream, , event_ask(event, stream), "cuEventQuery after a record in %s, %s busy",
                        all[asked].name, all[busy].name);
-            ASK_BEHIND(all[busy].stream, , event_wait(event, stream), "cuEventSynchronize after a record in %s, %s busy",
-                       all[asked].name, all[busy].name);
+            ASK_BEHIND(all[busy].stream, , event_wait(event, stream),
+                       "cuEventSynchronize after a record in %s, %s busy", all[asked].name, all[busy].name);
         }
         ASK_BEHIND(all[busy].stream, , d.cuCtxSynchronize(), "cuCtxSynchronize, %s busy", all[busy].name);
     }

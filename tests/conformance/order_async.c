@@ -10,8 +10,13 @@ static CUstream stream_new(unsigned flags)
 
 static const char *size_name(size_t bytes)
 {
-    return bytes == 64 ? "64 bytes" : bytes == 4096 ? "4 KiB" : bytes == 1 << 16 ? "64 KiB" : bytes == 1 << 20 ? "1 MiB"
-           : bytes == 2 << 20 ? "2 MiB" : bytes == 4 << 20 ? "4 MiB" : "8 MiB";
+    return bytes == 64        ? "64 bytes"
+           : bytes == 4096    ? "4 KiB"
+           : bytes == 1 << 16 ? "64 KiB"
+           : bytes == 1 << 20 ? "1 MiB"
+           : bytes == 2 << 20 ? "2 MiB"
+           : bytes == 4 << 20 ? "4 MiB"
+                              : "8 MiB";
 }
 
 /* How far the driver's staging of pageable memory goes. */
@@ -86,8 +91,16 @@ void order_pinned(void)
         }
     }
     CUdeviceptr got = 0;
-    ASK_BEHIND(NULL, , ({ CUresult code = d.cuMemAlloc(&got, 256); code; }), "cuMemAlloc of 256 bytes, legacy busy");
-    ASK_BEHIND(NULL, , ({ CUresult code = d.cuMemAlloc(&got, 8 << 20); code; }), "cuMemAlloc of 8 MiB, legacy busy");
+    ASK_BEHIND(NULL, , ({
+                   CUresult code = d.cuMemAlloc(&got, 256);
+                   code;
+               }),
+               "cuMemAlloc of 256 bytes, legacy busy");
+    ASK_BEHIND(NULL, , ({
+                   CUresult code = d.cuMemAlloc(&got, 8 << 20);
+                   code;
+               }),
+               "cuMemAlloc of 8 MiB, legacy busy");
     void *host = NULL;
     ASK_BEHIND(NULL, , d.cuMemHostAlloc(&host, 1 << 20, 0), "cuMemHostAlloc of 1 MiB, legacy busy");
 }
@@ -112,20 +125,22 @@ void order_registered(void)
     ASK_BEHIND(stream, , d.cuMemcpyDtoDAsync(on.other, on.device, 4096, stream), "DtoDAsync registered to registered");
     ASK_BEHIND(NULL, , d.cuMemcpyDtoD(on.other, on.device, 4096), "DtoD registered to registered, legacy busy");
     int count = 1;
-    ASK_BEHIND(stream, , d.cuLaunchKernel(fix.ints_copy, 1, 1, 1, 1, 1, 1, 0, stream,
-                                          (void *[]){&on.device, &on.other, &count}, NULL),
-               "copy kernel");
+    ASK_BEHIND(
+        stream, ,
+        d.cuLaunchKernel(fix.ints_copy, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&on.device, &on.other, &count}, NULL),
+        "copy kernel");
     void *more = NULL;
     ASK_BEHIND(stream, more = pages_new(65536), d.cuMemHostRegister(more, 65536, 0), "cuMemHostRegister");
-    ASK_BEHIND(stream, more = pages_new(65536); MUST(d.cuMemHostRegister(more, 65536, 0)), d.cuMemHostUnregister(more),
-               "cuMemHostUnregister");
+    ASK_BEHIND(stream, more = pages_new(65536);
+               MUST(d.cuMemHostRegister(more, 65536, 0)), d.cuMemHostUnregister(more), "cuMemHostUnregister");
 }
 
 /* The frees. */
 void order_free(void)
 {
     static const char *const names[] = {"legacy", "blocking", "non-blocking", "per-thread"};
-    CUstream streams[] = {NULL, stream_new(CU_STREAM_DEFAULT), stream_new(CU_STREAM_NON_BLOCKING), CU_STREAM_PER_THREAD};
+    CUstream streams[] = {NULL, stream_new(CU_STREAM_DEFAULT), stream_new(CU_STREAM_NON_BLOCKING),
+                          CU_STREAM_PER_THREAD};
     static const size_t sizes[] = {64, 1 << 20, 8 << 20};
     CUstream quiet = stream_new(CU_STREAM_NON_BLOCKING);
     CUdeviceptr device = 0;
@@ -145,7 +160,8 @@ void order_free(void)
     ASK_BEHIND(NULL, , d.cuMemFree(0), "cuMemFree of NULL, legacy busy");
     ASK_BEHIND(NULL, , d.cuMemFreeHost(NULL), "cuMemFreeHost of NULL, legacy busy");
     ASK_BEHIND(NULL, , d.cuMemFree(0x1234), "cuMemFree of an unknown pointer, legacy busy");
-    ASK_BEHIND(NULL, MUST(d.cuMemAlloc(&device, 256)), d.cuMemFree(device + 16), "cuMemFree inside a buffer, legacy busy");
-    ASK_BEHIND(streams[2], MUST(d.cuMemAllocAsync(&device, 256, quiet)); MUST(d.cuStreamSynchronize(quiet)),
-               d.cuMemFree(device), "cuMemFree of pool memory, non-blocking busy");
+    ASK_BEHIND(NULL, MUST(d.cuMemAlloc(&device, 256)), d.cuMemFree(device + 16),
+               "cuMemFree inside a buffer, legacy busy");
+    ASK_BEHIND(streams[2], MUST(d.cuMemAllocAsync(&device, 256, quiet));
+               MUST(d.cuStreamSynchronize(quiet)), d.cuMemFree(device), "cuMemFree of pool memory, non-blocking busy");
 }

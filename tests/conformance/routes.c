@@ -57,14 +57,20 @@ void routes(void)
         CUdriverProcAddressQueryResult status = 77;
         CUresult code = d.get_proc_address("cuNoSuchFunction", &function, 13000, 0, &status);
         answer("%s, pointer %s, status %d", error_name(code),
-               function == (void *)1 ? "untouched" : function ? "set" : "NULL", (int)status);
+               function == (void *)1 ? "untouched"
+               : function            ? "set"
+                                     : "NULL",
+               (int)status);
     }
     if (question("known name, version too old")) {
         void *function = (void *)1;
         CUdriverProcAddressQueryResult status = 77;
         CUresult code = d.get_proc_address("cuMemFreeAsync", &function, 10000, 0, &status);
         answer("%s, pointer %s, status %d", error_name(code),
-               function == (void *)1 ? "untouched" : function ? "set" : "NULL", (int)status);
+               function == (void *)1 ? "untouched"
+               : function            ? "set"
+                                     : "NULL",
+               (int)status);
     }
     if (question("known name, status")) {
         void *function = NULL;

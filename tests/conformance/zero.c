@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include "operations.h"
 
-#define WILD ((CUdeviceptr)0x123456789000ull)
+#define WILD      ((CUdeviceptr)0x123456789000ull)
 #define WILD_HOST ((void *)0x123456789000ull)
 
 void answers_zero(void)
@@ -153,10 +153,7 @@ void answers_zero(void)
 
 /* ------------------------------------------------------------------------------------------------ contexts */
 
-static void *without_context(void *function)
-{
-    return (void *)(intptr_t)(*(CUresult(**)(void))function)();
-}
+static void *without_context(void *function) { return (void *)(intptr_t)(*(CUresult(**)(void))function)(); }
 
 static struct operands at;
 static CUdeviceptr fresh;
@@ -180,30 +177,67 @@ CALL(call_free_async, d.cuMemFreeAsync(at.device, at.stream))
 CALL(call_free_host, d.cuMemFreeHost(at.pinned))
 CALL(call_unregister, d.cuMemHostUnregister(at.pageable))
 CALL(call_register, d.cuMemHostRegister(pages_new(4096), 4096, 0))
-CALL(call_range, ({ size_t bytes; d.cuMemGetAddressRange(&fresh, &bytes, at.device); }))
-CALL(call_attribute, ({ unsigned type; d.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at.device); }))
-CALL(call_device_pointer, ({ CUdeviceptr p; d.cuPointerGetAttribute(&p, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at.device); }))
-CALL(call_ipc, ({ CUipcMemHandle handle; d.cuIpcGetMemHandle(&handle, at.device); }))
-CALL(call_info, ({ size_t a, b; d.cuMemGetInfo(&a, &b); }))
+CALL(call_range, ({
+         size_t bytes;
+         d.cuMemGetAddressRange(&fresh, &bytes, at.device);
+     }))
+CALL(call_attribute, ({
+         unsigned type;
+         d.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at.device);
+     }))
+CALL(call_device_pointer, ({
+         CUdeviceptr p;
+         d.cuPointerGetAttribute(&p, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at.device);
+     }))
+CALL(call_ipc, ({
+         CUipcMemHandle handle;
+         d.cuIpcGetMemHandle(&handle, at.device);
+     }))
+CALL(call_info, ({
+         size_t a, b;
+         d.cuMemGetInfo(&a, &b);
+     }))
 CALL(call_query, d.cuStreamQuery(NULL))
 CALL(call_sync, d.cuStreamSynchronize(NULL))
 CALL(call_ctx_sync, d.cuCtxSynchronize())
-CALL(call_host_alloc, ({ void *p; d.cuMemHostAlloc(&p, 4096, 0); }))
+CALL(call_host_alloc, ({
+         void *p;
+         d.cuMemHostAlloc(&p, 4096, 0);
+     }))
 CALL(call_map_pointer, d.cuMemHostGetDevicePointer(&fresh, at.pinned, 0))
 
 static const struct {
     const char *name;
     CUresult (*run)(void);
 } context_calls[] = {
-    {"cuMemAlloc", call_alloc}, {"cuMemFree", call_free}, {"cuMemFree of NULL", call_free_null}, {"HtoD", call_htod},
-    {"DtoH", call_dtoh}, {"HtoD of 0 bytes", call_htod_zero}, {"DtoD", call_dtod}, {"cuMemcpy", call_any},
-    {"cuMemcpyPeer", call_peer}, {"HtoDAsync", call_htod_async}, {"HtoDAsync in the NULL stream", call_htod_async_null},
-    {"HtoD_ptds", call_htod_ptds}, {"MemsetD8", call_set}, {"MemsetD8Async", call_set_async},
-    {"cuMemFreeAsync", call_free_async}, {"cuMemFreeHost", call_free_host}, {"cuMemHostUnregister of pageable", call_unregister},
-    {"cuMemHostRegister", call_register}, {"cuMemGetAddressRange", call_range}, {"MEMORY_TYPE", call_attribute},
-    {"DEVICE_POINTER", call_device_pointer}, {"cuIpcGetMemHandle", call_ipc}, {"cuMemGetInfo", call_info},
-    {"cuStreamQuery of NULL", call_query}, {"cuStreamSynchronize of NULL", call_sync}, {"cuCtxSynchronize", call_ctx_sync},
-    {"cuMemHostAlloc", call_host_alloc}, {"cuMemHostGetDevicePointer", call_map_pointer},
+    {"cuMemAlloc", call_alloc},
+    {"cuMemFree", call_free},
+    {"cuMemFree of NULL", call_free_null},
+    {"HtoD", call_htod},
+    {"DtoH", call_dtoh},
+    {"HtoD of 0 bytes", call_htod_zero},
+    {"DtoD", call_dtod},
+    {"cuMemcpy", call_any},
+    {"cuMemcpyPeer", call_peer},
+    {"HtoDAsync", call_htod_async},
+    {"HtoDAsync in the NULL stream", call_htod_async_null},
+    {"HtoD_ptds", call_htod_ptds},
+    {"MemsetD8", call_set},
+    {"MemsetD8Async", call_set_async},
+    {"cuMemFreeAsync", call_free_async},
+    {"cuMemFreeHost", call_free_host},
+    {"cuMemHostUnregister of pageable", call_unregister},
+    {"cuMemHostRegister", call_register},
+    {"cuMemGetAddressRange", call_range},
+    {"MEMORY_TYPE", call_attribute},
+    {"DEVICE_POINTER", call_device_pointer},
+    {"cuIpcGetMemHandle", call_ipc},
+    {"cuMemGetInfo", call_info},
+    {"cuStreamQuery of NULL", call_query},
+    {"cuStreamSynchronize of NULL", call_sync},
+    {"cuCtxSynchronize", call_ctx_sync},
+    {"cuMemHostAlloc", call_host_alloc},
+    {"cuMemHostGetDevicePointer", call_map_pointer},
 };
 
 /* The calls where no context is current, and where another one is. */
@@ -254,8 +288,9 @@ void reset(void)
     struct operands on;
     static const char *const ways[] = {"cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxRelease to zero"};
     for (int way = 0; way < 2; way++) {
-        static const char *const asked[] = {"registration", "reservation", "buffer attribute", "buffer free", "pinned free",
-                                            "copy without retain", "copy after retain", "stream", "alloc after retain",
+        static const char *const asked[] = {"registration",          "reservation", "buffer attribute",
+                                            "buffer free",           "pinned free", "copy without retain",
+                                            "copy after retain",     "stream",      "alloc after retain",
                                             "register after retain", "old data"};
         for (int i = 0; i < 11; i++) {
             if (!question("%s, %s", ways[way], asked[i])) continue;
@@ -272,17 +307,37 @@ void reset(void)
                 MUST(d.cuCtxSetCurrent(context));
             }
             switch (i) {
-            case 0: code = d.cuMemHostUnregister(host); break;
-            case 1: code = d.cuMemAddressFree(address, 2 << 20); break;
-            case 2: code = d.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device); break;
-            case 3: code = d.cuMemFree(device); break;
-            case 4: code = d.cuMemFreeHost(on.pinned); break;
+            case 0:
+                code = d.cuMemHostUnregister(host);
+                break;
+            case 1:
+                code = d.cuMemAddressFree(address, 2 << 20);
+                break;
+            case 2:
+                code = d.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device);
+                break;
+            case 3:
+                code = d.cuMemFree(device);
+                break;
+            case 4:
+                code = d.cuMemFreeHost(on.pinned);
+                break;
             case 5:
-            case 6: code = d.cuMemcpyHtoD(device, on.pageable, 64); break;
-            case 7: code = d.cuStreamSynchronize(stream); break;
-            case 8: code = d.cuMemAlloc(&again, 256); break;
-            case 9: code = d.cuMemHostRegister(host, 2 << 20, CU_MEMHOSTREGISTER_DEVICEMAP); break;
-            case 10: code = host[0] == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; break;
+            case 6:
+                code = d.cuMemcpyHtoD(device, on.pageable, 64);
+                break;
+            case 7:
+                code = d.cuStreamSynchronize(stream);
+                break;
+            case 8:
+                code = d.cuMemAlloc(&again, 256);
+                break;
+            case 9:
+                code = d.cuMemHostRegister(host, 2 << 20, CU_MEMHOSTREGISTER_DEVICEMAP);
+                break;
+            case 10:
+                code = host[0] == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+                break;
             }
             answer("%s", error_name(code));
             question_take_over();
