@@ -9,4 +9,25 @@ $(COPY_PTX): kernels/copy_kernels.cu kernels/copy_kernels.cuh
 	$(dir $(NVCC))ptxas -arch=sm_75 $@.new -o /dev/null
 	mv $@.new $@
 
-ALL += $(COPY_PTX)
+# One set of objects, linked twice: with the toolkit's static runtime for GPUs, and with a shared one, which may also be
+# the simulator's.
+ZCBENCH        := $(BUILD)/zcbench
+ZCBENCH_SHARED := $(BUILD)/kernels/zcbench-shared
+ZCBENCH_CU     := $(patsubst kernels/%.cu,$(BUILD)/kernels/%.o,$(wildcard kernels/zcbench*.cu))
+ZCBENCH_OBJS   := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kernels/zcbench*.c)) $(ZCBENCH_CU)
+ZCBENCH_OBJS   += $(BUILD)/obj/policy/cost.o $(BUILD)/obj/policy/text.o
+ZCBENCH_LINK    = $(NVCC) $(addprefix -Xcompiler=,$(SAN_FLAGS)) $(ZCBENCH_OBJS) -lm
+
+$(ZCBENCH_CU): $(BUILD)/kernels/%.o: kernels/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) -I. -MD -MF $(@:.o=.d) -c $< -o $@
+
+$(ZCBENCH): $(ZCBENCH_OBJS)
+	$(ZCBENCH_LINK) -cudart static -o $@
+
+$(ZCBENCH_SHARED): $(ZCBENCH_OBJS)
+	$(ZCBENCH_LINK) -cudart shared -o $@
+
+-include $(wildcard $(BUILD)/kernels/*.d)
+
+ALL += $(COPY_PTX) $(ZCBENCH) $(ZCBENCH_SHARED)

@@ -1,0 +1,75 @@
+/* What the numbers say: the decision table, crossover sizes, and where the textbook is wrong here. */
+#include <math.h>
+#include <string.h>
+#include "kernels/zcbench.h"
+
+static const struct {
+    const char *row, *textbook;
+} rows[] = {
+    {"small, seldom (4 KiB in and out, every 2 ms)", "zero-copy"},
+    {"large, dense, once (every word read)", "explicit"},
+    {"large, dense, 16 passes", "explicit"},
+    {"sparse, medium (0.1 % of 4 MiB, random)", "zero-copy"},
+    {"frequent exchange (64 B in and out)", "zero-copy"},
+    {"pitfall: 1 M random look-ups in 1 MiB", "explicit"},
+    {"pitfall: 65 536 atomic adds on 1 KiB", "explicit"},
+};
+
+unsigned decisions_list(const struct bench *b, struct decision *out, unsigned max)
+{
+    unsigned count = 0;
+    for (; count < b->decision_count && count < max && count < sizeof rows / sizeof *rows; count++)
+        out[count] = (struct decision){rows[count].row, rows[count].textbook, &b->decisions[count]};
+    return count;
+}
+
+/* Zero-copy's time as a multiple of the best explicit copy's. */
+static double ratio(const struct cell *cell)
+{
+    return cell->trip[cell_best_zero(cell)].median / cell->trip[cell_best_copy(cell)].median;
+}
+
+size_t crossover(const struct bench *b, enum case_id id, double density, double limit, size_t *largest)
+{
+    size_t last = 0, found = 0;
+    double last_ratio = 0;
+    bool open = false; /* zero-copy still within the limit at the last size */
+    for (unsigned i = 0; i < b->cell_count; i++) {
+        const struct cell *cell = &b->cells[i];
+        if (cell->id != id || cell->density != density || !cell->trip[SIDE_MAPPED].samples) continue;
+        double r = ratio(cell);
+        if (r <= limit) {
+            open = true;
+            found = cell->bytes;
+        } else {
+            if (open && last) { /* a straight line of log ratio over log size */
+                double part = (log(limit) - log(last_ratio)) / (log(r) - log(last_ratio));
+                found = (size_t)exp(log((double)last) + part * (log((double)cell->bytes) - log((double)last)));
+            }
+            open = false;
+        }
+        last = cell->bytes;
+        last_ratio = r;
+    }
+    if (largest) *largest = last;
+    return open ? SIZE_MAX : found;
+}
+
+const char *format_bytes(size_t bytes, char *buf, size_t size)
+{
+    if (bytes >= MIB)
+        snprintf(buf, size, bytes % MIB ? "%.1f MiB" : "%.0f MiB", (double)bytes / (double)MIB);
+    else if (bytes >= KIB)
+        snprintf(buf, size, bytes % KIB ? "%.1f KiB" : "%.0f KiB", (double)bytes / (double)KIB);
+    else
+        snprintf(buf, size, "%zu B", bytes);
+    return buf;
+}
+
+const char *format_ns(double ns, char *buf, size_t size)
+{
+    double us = ns / 1000;
+    snprintf(buf, size, us < 10 ? "%.2f us" : us < 100 ? "%.1f us" : us < 10000 ? "%.0f us" : "%.0f ms",
+             us < 10000 ? us : us / 1000);
+    return buf;
+}
