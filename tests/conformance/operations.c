@@ -203,6 +203,22 @@ OPERATION(batch_to_pageable, batch(H(on->pageable), on->device, on))
 OPERATION(batch_to_pinned, batch(H(on->pinned), on->device, on))
 OPERATION(batch_device, batch(on->other, on->device, on))
 
+static CUresult batch3d(CUdeviceptr to, CUdeviceptr from, const struct operands *on)
+{
+    CUDA_MEMCPY3D_BATCH_OP copy = {.src = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER,
+                                           .op.ptr = {.ptr = from, .rowLength = 16, .layerHeight = on->bytes / 16}},
+                                   .dst = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER,
+                                           .op.ptr = {.ptr = to, .rowLength = 16, .layerHeight = on->bytes / 16}},
+                                   .extent = {.width = 8, .height = on->bytes / 16, .depth = 1},
+                                   .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    return d.cuMemcpy3DBatchAsync(1, &copy, 0, on->stream);
+}
+OPERATION(batch3d_from_pageable, batch3d(on->device, H(on->pageable), on))
+OPERATION(batch3d_from_pinned, batch3d(on->device, H(on->pinned), on))
+OPERATION(batch3d_to_pageable, batch3d(H(on->pageable), on->device, on))
+OPERATION(batch3d_to_pinned, batch3d(H(on->pinned), on->device, on))
+OPERATION(batch3d_device, batch3d(on->other, on->device, on))
+
 const struct operation operations_async[] = {
     {"HtoDAsync pageable", htod_pageable_async},
     {"HtoDAsync pinned", htod_pinned_async},
@@ -239,6 +255,11 @@ const struct operation operations_async[] = {
     {"Batch to pageable", batch_to_pageable},
     {"Batch to pinned", batch_to_pinned},
     {"Batch device", batch_device},
+    {"3DBatch from pageable", batch3d_from_pageable},
+    {"3DBatch from pinned", batch3d_from_pinned},
+    {"3DBatch to pageable", batch3d_to_pageable},
+    {"3DBatch to pinned", batch3d_to_pinned},
+    {"3DBatch device", batch3d_device},
     {NULL, NULL},
 };
 

@@ -46,6 +46,12 @@ void order_legacy(void)
         ASK_BEHIND(all[1].stream, , each->run(&large), "%s, 1 MiB, blocking busy", each->name);
         ASK_BEHIND(all[2].stream, , each->run(&large), "%s, 1 MiB, non-blocking busy", each->name);
     }
+    unsigned on = 1;
+    MUST(d.cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, small.device));
+    for (const struct operation *each = operations_sync; each->name; each++) {
+        if (strncmp(each->name, "DtoD", 4) != 0 && strncmp(each->name, "Memset", 6) != 0) continue;
+        ASK_BEHIND(NULL, , each->run(&small), "%s, 1 KiB with SYNC_MEMOPS, legacy busy", each->name);
+    }
 }
 
 static CUresult event_wait(CUevent event, CUstream stream)

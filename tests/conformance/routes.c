@@ -1,9 +1,38 @@
 /* How a program reaches the driver's functions. */
 #include <dlfcn.h>
+#include <stdio.h>
 #include "conformance.h"
+
+static bool exported(const char *name, const void *function)
+{
+    static const char *const endings[] = {"",      "_v2",      "_v3",      "_v4",     "_ptds",
+                                          "_ptsz", "_v2_ptds", "_v2_ptsz", "_v3_ptsz"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        char symbol[128];
+        snprintf(symbol, sizeof symbol, "%s%s", name, endings[i]);
+        if (dlsym(d.library, symbol) == function) return true;
+    }
+    return false;
+}
 
 void routes(void)
 {
+    static const struct {
+        const char *name;
+        int version, flags;
+    } asked[] = {
+#define X(name, version, flags) {#name, version, flags},
+#include "names.def"
+#undef X
+    };
+    if (question("what cudart asks for and gets, but not as an exported symbol")) {
+        int different = 0;
+        for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+            void *function = driver_function(asked[i].name, asked[i].version, (uint64_t)asked[i].flags);
+            if (function && !exported(asked[i].name, function)) different++;
+        }
+        answer("%d", different);
+    }
     static const struct {
         const char *name;
         int version;
