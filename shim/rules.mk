@@ -3,11 +3,14 @@ SHIM_SOURCES := $(wildcard shim/*.c shim/hooks/*.c)
 SHIM_OBJS     = $(SHIM_SOURCES:%.c=$(BUILD)/obj/%.o) $(POLICY_OBJS)
 SHIM_LIB     := $(BUILD)/libzcshim.so
 
-$(BUILD)/obj/shim/% $(BUILD)/obj/policy/%: OBJ_CFLAGS := -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions -fasynchronous-unwind-tables
+$(BUILD)/obj/shim/% $(BUILD)/obj/policy/%: OBJ_CFLAGS := -D__CUDA_API_VERSION_INTERNAL -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions -fasynchronous-unwind-tables
+
+$(BUILD)/obj/shim/kernel.o: OBJ_CFLAGS += -DCOPY_PTX_PATH='"$(BUILD)/kernels/copy_kernels.ptx"'
+$(BUILD)/obj/shim/kernel.o: $(BUILD)/kernels/copy_kernels.ptx
 
 $(SHIM_LIB): $(SHIM_OBJS) shim/libzcshim.map
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -shared -static-libgcc -Wl,--version-script=shim/libzcshim.map -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro \
-	  -Wl,--no-undefined -Wl,-soname,libzcshim.so $(SHIM_OBJS) -ldl -lgcc_eh -o $@
+	  -Wl,-Bsymbolic -Wl,--no-undefined -Wl,-soname,libzcshim.so $(SHIM_OBJS) -ldl -lgcc_eh -o $@
 
 ALL += $(SHIM_LIB)

@@ -1,0 +1,340 @@
+#include <string.h>
+#include "shim/arena.h"
+#include "shim/buffer.h"
+#include "shim/context.h"
+#include "shim/gate.h"
+#include "shim/kernel.h"
+#include "shim/report.h"
+#include "shim/shim.h"
+#include "shim/window.h"
+
+struct context_hull context_hull;
+_Atomic int context_captures;
+
+static struct {
+    struct context entries[CONTEXT_MAX];
+    _Atomic int used; /* entries ever used */
+    struct lock lock; /* adding and removing entries */
+} contexts = {.lock = LOCK_INITIALIZER};
+
+/* The last context of this thread; the generation tells a reused entry. */
+static __thread struct context *last_context;
+
+static struct context *find(CUcontext handle)
+{
+    int used = atomic_load_explicit(&contexts.used, memory_order_acquire);
+    for (int i = 0; i < used; i++)
+        if (atomic_load_explicit(&contexts.entries[i].handle, memory_order_acquire) == handle) return &contexts.entries[i];
+    return NULL;
+}
+
+static struct context *add(CUcontext handle)
+{
+    CUdevice device;
+    if (shim.real.cuCtxGetDevice(&device) != CUDA_SUCCESS) return NULL;
+    CUcontext primary = NULL;
+    unsigned flags;
+    int active = 0;
+    /* Retaining an active primary context only counts it once more; that is undone at once. */
+    shim.real.cuDevicePrimaryCtxGetState(device, &flags, &active);
+    if (active && shim.real.cuDevicePrimaryCtxRetain(&primary, device) == CUDA_SUCCESS)
+        shim.real.cuDevicePrimaryCtxRelease_v2(device);
+    lock_acquire(&contexts.lock);
+    struct context *context = find(handle);
+    for (int i = 0; !context && i < CONTEXT_MAX; i++) {
+        if (contexts.entries[i].handle) continue;
+        context = &contexts.entries[i];
+        uint32_t generation = context->generation + 1;
+        memset(context, 0, sizeof *context);
+        context->lock = (struct lock)LOCK_INITIALIZER;
+        context->generation = generation;
+        context->device = device;
+        context->primary = primary == handle;
+        atomic_store_explicit(&context->handle, handle, memory_order_release);
+        if (i >= contexts.used) atomic_store_explicit(&contexts.used, i + 1, memory_order_release);
+    }
+    lock_release(&contexts.lock);
+    return context;
+}
+
+struct context *context_current(void)
+{
+    CUcontext handle = NULL;
+    if (shim.real.cuCtxGetCurrent(&handle) != CUDA_SUCCESS || !handle) return NULL;
+    struct context *context = last_context;
+    if (context && atomic_load_explicit(&context->handle, memory_order_relaxed) == handle) return context;
+    context = find(handle);
+    if (!context) context = add(handle);
+    last_context = context;
+    return context;
+}
+
+static int attribute(CUdevice device, CUdevice_attribute which)
+{
+    int value = 0;
+    return shim.real.cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
+}
+
+/* Abilities, addresses, copy kernel, probe: the first use of windows in a context pays for them. */
+static void set_up(struct context *context)
+{
+    const struct driver *real = &shim.real;
+    CUdevice device = context->device;
+    context->integrated = attribute(device, CU_DEVICE_ATTRIBUTE_INTEGRATED);
+    if (!real->cuMemAddressReserve || !attribute(device, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) ||
+        !attribute(device, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) ||
+        !attribute(device, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED) ||
+        !attribute(device, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM)) {
+        report_note("device %d cannot map registered host memory at its own address: everything stays native", device);
+        return;
+    }
+    bool vmm = attribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+    size_t table_bytes = CONTEXT_UNITS * sizeof *context->units;
+    CUdeviceptr base = 0;
+    if (!vmm || real->cuMemAddressReserve(&base, CONTEXT_RESERVE, WINDOW_UNIT, 0, 0) != CUDA_SUCCESS) {
+        report_note("device %d has no virtual memory management: everything stays native", device);
+        return;
+    }
+    context->units = arena_calloc(table_bytes);
+    if (!context->units || real->cuMemAlloc_v2(&context->exemplar, WINDOW_SLOT) != CUDA_SUCCESS) return;
+    context->base = base;
+    context->support = CONTEXT_MOVES;
+    if (shim.options.mode == MODE_ALWAYS || shim.options.stress_moves) kernel_load(context);
+    lock_acquire(&contexts.lock);
+    if (!context_hull.low || base < context_hull.low) atomic_store(&context_hull.low, base);
+    if (base + CONTEXT_RESERVE > context_hull.high) atomic_store(&context_hull.high, base + CONTEXT_RESERVE);
+    lock_release(&contexts.lock);
+    if (!window_probe(context)) {
+        context->support = shim.options.mode == MODE_ALWAYS ? CONTEXT_HOST_ONLY : CONTEXT_NATIVE;
+        report_note("device %d: memory at a fixed address cannot change its backing with this driver: %s", device,
+                    context->support == CONTEXT_NATIVE ? "everything stays native" : "small buffers stay on the host");
+    }
+}
+
+bool context_ready(struct context *context)
+{
+    int setup = atomic_load_explicit(&context->setup, memory_order_acquire);
+    if (setup == 0) {
+        /* A thread that meets a set-up under way does not wait for it: its allocation is native. */
+        if (context_capturing() || !atomic_compare_exchange_strong(&context->setup, &setup, 1)) return false;
+        set_up(context);
+        atomic_store_explicit(&context->setup, 2, memory_order_release);
+        setup = 2;
+    }
+    return setup == 2 && context->support != CONTEXT_NATIVE;
+}
+
+struct context *context_of_address(uintptr_t address)
+{
+    int used = atomic_load_explicit(&contexts.used, memory_order_acquire);
+    for (int i = 0; i < used; i++) {
+        struct context *context = &contexts.entries[i];
+        if (context->base && address - context->base < CONTEXT_RESERVE) return context;
+    }
+    return NULL;
+}
+
+bool context_enter(struct context *context, bool *pushed)
+{
+    CUcontext current = NULL;
+    *pushed = false;
+    shim.real.cuCtxGetCurrent(&current);
+    if (current == context->handle) return true;
+    *pushed = shim.real.cuCtxPushCurrent_v2(context->handle) == CUDA_SUCCESS;
+    return *pushed;
+}
+
+void context_leave(bool pushed)
+{
+    CUcontext popped;
+    if (pushed) shim.real.cuCtxPopCurrent_v2(&popped);
+}
+
+static void advance(_Atomic uint64_t *done, uint64_t work)
+{
+    uint64_t before = atomic_load_explicit(done, memory_order_relaxed);
+    while (before < work && !atomic_compare_exchange_weak(done, &before, work)) continue;
+}
+
+void context_waited_all(struct context *context, uint64_t work)
+{
+    advance(&context->done_all, work);
+    advance(&context->done_blocking, work);
+}
+
+void context_waited_blocking(struct context *context, uint64_t work) { advance(&context->done_blocking, work); }
+
+CUresult context_wait_all(struct context *context)
+{
+    uint64_t work = gate_work();
+    if (atomic_load_explicit(&context->done_all, memory_order_acquire) == work) return CUDA_SUCCESS;
+    CUresult result = shim.real.cuCtxSynchronize();
+    if (result == CUDA_SUCCESS) context_waited_all(context, work);
+    return result;
+}
+
+CUresult context_wait_blocking(struct context *context)
+{
+    uint64_t work = gate_work();
+    if (atomic_load_explicit(&context->done_blocking, memory_order_acquire) == work) {
+        STAT_ADD(waits_skipped, 1);
+        return CUDA_SUCCESS;
+    }
+    CUresult result = shim.real.cuStreamSynchronize(CU_STREAM_LEGACY);
+    if (result == CUDA_SUCCESS) context_waited_blocking(context, work);
+    return result;
+}
+
+static int event_take(struct context *context)
+{
+    uint64_t busy = atomic_load_explicit(&context->events_busy, memory_order_relaxed);
+    for (;;) {
+        if (~busy == 0) return -1;
+        int i = __builtin_ctzll(~busy);
+        if (atomic_compare_exchange_weak(&context->events_busy, &busy, busy | 1ull << i)) {
+            if (context->events[i] ||
+                shim.real.cuEventCreate(&context->events[i], CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS)
+                return i;
+            atomic_fetch_and(&context->events_busy, ~(1ull << i));
+            return -1;
+        }
+    }
+}
+
+static void event_give(struct context *context, int i) { atomic_fetch_and(&context->events_busy, ~(1ull << i)); }
+
+bool context_stream_idle(struct context *context, CUstream stream)
+{
+    uint64_t work = gate_work();
+    if (atomic_load_explicit(&context->done_all, memory_order_acquire) == work) return true;
+    if (stream == CU_STREAM_LEGACY && atomic_load_explicit(&context->done_blocking, memory_order_acquire) == work)
+        return true;
+    int event = event_take(context);
+    if (event < 0) return false;
+    bool idle = shim.real.cuEventRecord(context->events[event], stream) == CUDA_SUCCESS &&
+                shim.real.cuEventQuery(context->events[event]) == CUDA_SUCCESS;
+    event_give(context, event);
+    if (idle && stream == CU_STREAM_LEGACY) context_waited_blocking(context, work);
+    return idle;
+}
+
+CUresult context_stream_wait(struct context *context, CUstream stream)
+{
+    uint64_t work = gate_work();
+    if (stream == CU_STREAM_LEGACY) return context_wait_blocking(context);
+    if (atomic_load_explicit(&context->done_all, memory_order_acquire) == work) return CUDA_SUCCESS;
+    int event = event_take(context);
+    if (event < 0) return context_wait_all(context);
+    CUresult result = shim.real.cuEventRecord(context->events[event], stream);
+    if (result == CUDA_SUCCESS) result = shim.real.cuEventSynchronize(context->events[event]);
+    event_give(context, event);
+    return result;
+}
+
+bool context_quiet(struct context *context)
+{
+    uint64_t work = gate_work();
+    if (context_capturing()) return false;
+    if (atomic_load_explicit(&context->done_all, memory_order_acquire) == work) return true;
+    if (atomic_load_explicit(&context->done_all, memory_order_acquire) < atomic_load(&context->orphans)) return false;
+    if (shim.real.cuStreamQuery(CU_STREAM_LEGACY) != CUDA_SUCCESS) return false;
+    for (size_t i = 0;; i++) {
+        lock_acquire(&context->lock);
+        CUstream stream = i < context->stream_count ? context->streams[i] : NULL;
+        lock_release(&context->lock);
+        if (!stream) break;
+        if (shim.real.cuStreamQuery(stream) != CUDA_SUCCESS) return false;
+    }
+    context_waited_all(context, work);
+    return true;
+}
+
+void context_add_stream(struct context *context, CUstream stream)
+{
+    lock_acquire(&context->lock);
+    if (context->stream_count == context->stream_capacity) {
+        size_t capacity = context->stream_capacity ? 2 * context->stream_capacity : 32;
+        CUstream *grown = arena_alloc(capacity * sizeof *grown);
+        if (grown) {
+            if (context->stream_count) memcpy(grown, context->streams, context->stream_count * sizeof *grown);
+            if (context->streams) arena_free(context->streams, context->stream_capacity * sizeof *grown);
+            context->streams = grown;
+            context->stream_capacity = capacity;
+        }
+    }
+    if (context->stream_count < context->stream_capacity) context->streams[context->stream_count++] = stream;
+    lock_release(&context->lock);
+}
+
+bool context_remove_stream(struct context *context, CUstream stream)
+{
+    bool found = false;
+    lock_acquire(&context->lock);
+    for (size_t i = 0; i < context->stream_count && !found; i++) {
+        found = context->streams[i] == stream;
+        if (found) context->streams[i] = context->streams[--context->stream_count];
+    }
+    lock_release(&context->lock);
+    return found;
+}
+
+bool context_stream_capturing(CUstream stream)
+{
+    CUstreamCaptureStatus status;
+    /* The legacy stream cannot capture, and asking about it while another stream does would invalidate that capture. */
+    if (stream == CU_STREAM_LEGACY || !shim.real.cuStreamIsCapturing) return false;
+    return shim.real.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+void context_peer_enabled(CUcontext owner, struct context *reader)
+{
+    struct context *context = find(owner);
+    if (!context || context->device == reader->device || context->peer_count == CONTEXT_PEERS) return;
+    context->peers[context->peer_count] = reader->handle;
+    context->peer_devices[context->peer_count++] = reader->device;
+    window_set_peer(context, reader->device, true);
+}
+
+void context_peer_disabled(CUcontext owner, struct context *reader)
+{
+    struct context *context = find(owner);
+    for (int i = 0; context && i < context->peer_count; i++) {
+        if (context->peers[i] != reader->handle) continue;
+        window_set_peer(context, context->peer_devices[i], false);
+        context->peers[i] = context->peers[--context->peer_count];
+        context->peer_devices[i] = context->peer_devices[context->peer_count];
+        return;
+    }
+}
+
+static void drop(struct context *context, bool driver_calls)
+{
+    window_retire_all(context, driver_calls);
+    buffer_forget_context(context);
+    context->base = 0;
+    atomic_store_explicit(&context->handle, NULL, memory_order_release);
+}
+
+void context_forget(CUcontext handle)
+{
+    struct context *context = find(handle);
+    if (context) drop(context, false);
+}
+
+void context_retire(CUcontext handle)
+{
+    struct context *context = find(handle);
+    bool pushed;
+    if (!context || !context_enter(context, &pushed)) return;
+    /* The driver ends what runs in a context that it destroys; the shim must not wait for it, and leaves its mappings to the
+     * driver unless nothing runs. */
+    drop(context, context_quiet(context));
+    context_leave(pushed);
+}
+
+void context_for_each(void (*visit)(struct context *, void *), void *argument)
+{
+    int used = atomic_load_explicit(&contexts.used, memory_order_acquire);
+    for (int i = 0; i < used; i++)
+        if (contexts.entries[i].handle) visit(&contexts.entries[i], argument);
+}

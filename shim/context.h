@@ -1,0 +1,123 @@
+/* What the shim knows of a CUDA context: its device's abilities, its window addresses, its streams, what was waited for.
+ *
+ * Contexts are met at their first stream, allocation or copy and forgotten when the program destroys or resets them. Entries
+ * are reused but never unmapped, so a stale pointer reads a dead context, not freed memory. Thread-safe. */
+#ifndef SHIM_CONTEXT_H
+#define SHIM_CONTEXT_H
+#include <cuda.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "shim/lock.h"
+
+struct window;
+struct staging;
+
+#define CONTEXT_MAX        64
+#define CONTEXT_EVENTS     64
+#define CONTEXT_PEERS      16
+#define WINDOW_UNIT        ((size_t)2 << 20) /* device VMM granularity, facts.md */
+#define CONTEXT_RESERVE    ((size_t)16 << 30)
+#define CONTEXT_UNITS      (CONTEXT_RESERVE / WINDOW_UNIT)
+
+/* What moves and zero-copy need; found once per context. */
+enum context_support {
+    CONTEXT_NATIVE,    /* nothing of ours: the device cannot map or register host memory at its own address */
+    CONTEXT_HOST_ONLY, /* no VMM: host-backed windows that never move */
+    CONTEXT_MOVES,     /* the same address can have either backing */
+};
+
+struct context {
+    _Atomic(CUcontext) handle; /* NULL: entry unused */
+    CUdevice device;
+    uint32_t generation; /* changes when the entry is reused */
+    bool integrated, primary;
+    _Atomic int setup; /* 0 not yet, 1 under way, 2 done */
+    enum context_support support;
+
+    /* Waits: the value of gate_work() up to which everything in blocking streams (or everything) is complete. */
+    _Atomic uint64_t done_blocking, done_all;
+    _Atomic uint64_t orphans; /* gate_work() when a stream was destroyed: what ran in it can no longer be asked about */
+
+    struct lock lock; /* the fields below; never held across a driver call */
+    uintptr_t base;   /* of the reservation; CONTEXT_RESERVE bytes */
+    struct window **units; /* window of each 2 MiB of the reservation */
+    size_t units_used, window_bytes;
+    struct window *windows; /* all, newest first */
+
+    CUstream *streams; /* non-blocking streams alive: cuStreamQuery(legacy) does not see them */
+    size_t stream_count, stream_capacity;
+
+    CUcontext peers[CONTEXT_PEERS]; /* contexts that may read this one's memory (cuCtxEnablePeerAccess) */
+    CUdevice peer_devices[CONTEXT_PEERS];
+    int peer_count;
+
+    CUevent events[CONTEXT_EVENTS]; /* for "is this stream idle for my next operation?" */
+    _Atomic uint64_t events_busy;   /* bit set: in use */
+
+    bool kernel_tried;
+    CUmodule module; /* the copy kernel, loaded while the context was idle; NULL: not available */
+    CUfunction copy_kernel;
+
+    struct staging *staging; /* staging.c */
+    CUdeviceptr exemplar;    /* a small buffer of the driver's: asked when a window's buffer must answer as one */
+};
+
+/* The current context, known from now on. NULL: no current context, too many contexts, or not at work. */
+struct context *context_current(void);
+/* Its windows can be used: abilities asked, addresses reserved, probed. Driver calls on the first call of a context. */
+bool context_ready(struct context *context);
+
+/* "Is it ours?" for a device address: two comparisons for all contexts together, then the context. */
+extern struct context_hull {
+    _Atomic uintptr_t low, high;
+} context_hull;
+static inline bool context_hull_has(uintptr_t address)
+{
+    return address - atomic_load_explicit(&context_hull.low, memory_order_relaxed) <
+           atomic_load_explicit(&context_hull.high, memory_order_relaxed) -
+               atomic_load_explicit(&context_hull.low, memory_order_relaxed);
+}
+struct context *context_of_address(uintptr_t address);
+
+/* Makes `context` current for the calls up to context_leave; false if that failed. Cheap when it is current already. */
+bool context_enter(struct context *context, bool *pushed);
+void context_leave(bool pushed);
+
+/* Waits for everything in the context (as cuMemFree does) or for the legacy stream and blocking streams (as the legacy
+ * cuMemcpy does); no driver call if nothing was submitted since the last such wait. The context is current. */
+CUresult context_wait_all(struct context *context);
+CUresult context_wait_blocking(struct context *context);
+/* After a wait by the program itself that began when gate_work() was `work`. */
+void context_waited_all(struct context *context, uint64_t work);
+void context_waited_blocking(struct context *context, uint64_t work);
+
+/* Would an operation enqueued in `stream` now start at once? An event recorded there is asked (facts.md: cuStreamQuery misses
+ * the legacy stream). Does not wait. False when it cannot be told. */
+bool context_stream_idle(struct context *context, CUstream stream);
+/* Waits for what is in the stream, and for what its next operation would wait for. */
+CUresult context_stream_wait(struct context *context, CUstream stream);
+/* No stream of the context has work. Asks, never waits; for moves, with the gate closed. */
+bool context_quiet(struct context *context);
+
+void context_add_stream(struct context *context, CUstream stream);
+/* True if it was there. */
+bool context_remove_stream(struct context *context, CUstream stream);
+
+/* Captures under way in the process. While there are any, the shim makes no wait or query that could invalidate one. */
+extern _Atomic int context_captures;
+static inline bool context_capturing(void) { return atomic_load_explicit(&context_captures, memory_order_acquire) > 0; }
+bool context_stream_capturing(CUstream stream);
+
+/* Peers: device-backed windows must be mapped for them as cuMemAlloc memory would be. */
+void context_peer_enabled(CUcontext owner, struct context *reader);
+void context_peer_disabled(CUcontext owner, struct context *reader);
+
+/* The driver has dropped the context: forgets its windows and buffers without a driver call. */
+void context_forget(CUcontext handle);
+/* Before the driver drops it: gives back what the shim holds in it. */
+void context_retire(CUcontext handle);
+/* All contexts of a device (primary context reset or released to zero). */
+void context_for_each(void (*visit)(struct context *context, void *argument), void *argument);
+#endif

@@ -1,0 +1,265 @@
+#include <errno.h>
+#include <string.h>
+#include "shim/buffer.h"
+#include "shim/clock.h"
+#include "shim/context.h"
+#include "shim/copy.h"
+#include "shim/gate.h"
+#include "shim/hostmem.h"
+#include "shim/kernel.h"
+#include "shim/placement.h"
+#include "shim/shim.h"
+#include "shim/staging.h"
+#include "shim/window.h"
+
+static size_t request_bytes(const struct copy_request *request)
+{
+    return request->width * request->height * request->depth;
+}
+
+/* One byte past the last that a pitched side touches, as an offset. */
+static size_t side_extent(size_t width, size_t height, size_t depth, size_t pitch, size_t slice)
+{
+    return (depth - 1) * slice + (height - 1) * pitch + width;
+}
+
+static size_t device_extent(const struct copy_request *r)
+{
+    return side_extent(r->width, r->height, r->depth, r->device_pitch, r->device_slice);
+}
+
+enum copy_side copy_side(uintptr_t address)
+{
+    unsigned type = 0, managed = 0;
+    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED};
+    void *values[] = {&type, &managed};
+    if (window_at(address)) return SIDE_WINDOW;
+    /* The form for several attributes succeeds on addresses that CUDA does not know: their type is 0. */
+    if (shim.real.cuPointerGetAttributes(2, attributes, values, address) != CUDA_SUCCESS) return SIDE_OTHER;
+    if (managed) return SIDE_OTHER;
+    if (type == CU_MEMORYTYPE_DEVICE) return SIDE_DEVICE;
+    if (type == CU_MEMORYTYPE_HOST) return hostmem_hides((void *)address) ? SIDE_PAGEABLE : SIDE_PINNED;
+    return type == 0 ? SIDE_PAGEABLE : SIDE_OTHER;
+}
+
+/* May the CPU touch it? "Host" arguments can be device pointers by mistake or by unified addressing; the driver sorts those out. */
+static bool cpu_may_touch(const void *host)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    if ((uintptr_t)host - here < 16384) return true; /* the calling stack */
+    enum copy_side side = copy_side((uintptr_t)host);
+    return side == SIDE_PAGEABLE || side == SIDE_PINNED;
+}
+
+static void copy_by_cpu(const struct copy_request *r)
+{
+    char *device = (char *)r->device, *host = r->host;
+    int error = errno;
+    for (size_t z = 0; z < r->depth; z++) {
+        for (size_t y = 0; y < r->height; y++) {
+            char *d = device + z * r->device_slice + y * r->device_pitch;
+            char *h = host + z * r->host_slice + y * r->host_pitch;
+            if (r->direction == COPY_H2D) memcpy(d, h, r->width);
+            else memcpy(h, d, r->width);
+        }
+    }
+    /* Whoever launches next sees these stores: launching writes to the device after them. */
+    atomic_thread_fence(memory_order_seq_cst);
+    errno = error;
+}
+
+/* Enqueues the copy behind what is in the stream. False: nothing was enqueued. */
+static bool copy_by_kernel(const struct copy_request *r, CUdeviceptr host, CUresult *result)
+{
+    *result = kernel_copy(r->context, r, host, r->stream);
+    return *result == CUDA_SUCCESS;
+}
+
+/* The source is copied away first: the program may change it as soon as the call returns. */
+static bool copy_staged(const struct copy_request *r, CUresult *result)
+{
+    struct stage *stage = staging_take(r->context, request_bytes(r));
+    if (!stage) return false;
+    struct copy_request inward = *r, onward = *r;
+    inward.device = (CUdeviceptr)stage->host;
+    inward.device_pitch = onward.host_pitch = r->width;
+    inward.device_slice = onward.host_slice = r->width * r->height;
+    copy_by_cpu(&inward);
+    if (!copy_by_kernel(&onward, (CUdeviceptr)stage->host, result)) {
+        staging_cancel(stage);
+        return false;
+    }
+    staging_give(stage, r->stream);
+    return true;
+}
+
+/* Behind a busy stream. False: the driver has to do it. */
+static bool copy_busy(const struct copy_request *r, CUresult *result)
+{
+    enum copy_side side = copy_side((uintptr_t)r->host);
+    bool kernel = __atomic_load_n(&r->context->copy_kernel, __ATOMIC_ACQUIRE) != NULL;
+    if (side == SIDE_PAGEABLE && r->direction == COPY_D2H) {
+        *result = context_stream_wait(r->context, r->stream);
+        if (*result == CUDA_SUCCESS) copy_by_cpu(r);
+        return true;
+    }
+    if (!kernel) return false;
+    if (side == SIDE_PAGEABLE) return copy_staged(r, result);
+    CUdeviceptr host = 0;
+    if (side != SIDE_PINNED || shim.real.cuMemHostGetDevicePointer_v2(&host, r->host, 0) != CUDA_SUCCESS) return false;
+    return copy_by_kernel(r, host, result);
+}
+
+/* The device side is a buffer in a window on the host. Inside the gate. */
+static bool copy_on_host(struct copy_request *r, CUresult *result, bool *elided)
+{
+    if (context_capturing() || !(r->context = context_current()) || r->context != r->window->context) return false;
+    if (!request_bytes(r) || !window_covers(r->window, r->device, device_extent(r)) || !cpu_may_touch(r->host)) return false;
+    /* The legacy synchronous forms wait for the legacy and blocking streams, D2H of the per-thread form for its stream; its H2D and
+     * the asynchronous forms never wait (facts.md, "Ordering"). */
+    if (!r->async && r->stream == CU_STREAM_LEGACY) {
+        *result = context_wait_blocking(r->context);
+    } else if (!r->async && r->direction == COPY_D2H) {
+        *result = context_stream_wait(r->context, r->stream);
+    } else {
+        *result = CUDA_SUCCESS;
+        if (!context_stream_idle(r->context, r->stream)) return copy_busy(r, result);
+    }
+    if (*result != CUDA_SUCCESS) return true;
+    copy_by_cpu(r);
+    *elided = true;
+    return true;
+}
+
+static void count(const struct copy_request *r, bool elided)
+{
+    size_t bytes = request_bytes(r);
+    if (!elided) {
+        STAT_ADD(copies_native, 1);
+        STAT_ADD(bytes_native, bytes);
+        return;
+    }
+    if (r->direction == COPY_H2D) STAT_ADD(copies_h2d_elided, 1);
+    else STAT_ADD(copies_d2h_elided, 1);
+    STAT_ADD(bytes_elided, bytes);
+}
+
+bool copy_begin(struct copy_request *r, CUresult *result)
+{
+    r->window = window_at(r->device);
+    if (!r->window) {
+        if (placement_wants_time() && shim.options.mode == MODE_OBSERVE) r->started_ns = clock_ns();
+        if (request_bytes(r) < HOSTMEM_COPY_MIN || !shim.options.host || context_capturing() || shim.options.mode == MODE_OBSERVE)
+            return false;
+        r->context = context_current();
+        if (!r->context || !hostmem_copy(r, result)) return false;
+        return true;
+    }
+    PLACEMENT_STRESS();
+    if (placement_wants_time()) r->started_ns = clock_ns();
+    gate_enter();
+    bool elided = false;
+    if (r->window->place != WINDOW_HOST) return false;
+    if (copy_on_host(r, result, &elided)) {
+        if (elided) gate_leave();
+        else gate_leave_submitted();
+        count(r, elided);
+        placement_copied(r->window, r, elided, r->started_ns);
+        return true;
+    }
+    if (context_capturing() && context_stream_capturing(r->stream)) {
+        /* The node will hold this address's backing for as long as the graph lives. */
+        gate_leave();
+        placement_freeze(r->device, "named by a captured copy");
+        gate_enter();
+    }
+    return false;
+}
+
+void copy_end(struct copy_request *r, CUresult result)
+{
+    if (!r->window) {
+        if (r->started_ns && result == CUDA_SUCCESS) {
+            struct buffer buffer;
+            struct site_copies *copies;
+            count(r, false);
+            if (!buffer_find(r->device, &buffer) || !buffer.site) return;
+            copies = r->direction == COPY_H2D ? &buffer.site->native_h2d : &buffer.site->native_d2h;
+            atomic_fetch_add_explicit(&copies->count, 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&copies->bytes, request_bytes(r), memory_order_relaxed);
+            atomic_fetch_add_explicit(&copies->ns, clock_ns() - r->started_ns, memory_order_relaxed);
+        }
+        return;
+    }
+    gate_leave_submitted();
+    if (result != CUDA_SUCCESS) return;
+    count(r, false);
+    placement_copied(r->window, r, false, r->started_ns);
+}
+
+static bool on_host(CUdeviceptr address)
+{
+    struct window *window = window_at(address);
+    return window && window->place == WINDOW_HOST;
+}
+
+static bool pinned_or_on_host(CUdeviceptr address) { return on_host(address) || copy_side(address) == SIDE_PINNED; }
+
+bool copy_between_begin(struct copy_between *b, CUresult *result)
+{
+    b->entered = false;
+    if (!context_hull_has(b->to) && !context_hull_has(b->from)) return false;
+    PLACEMENT_STRESS();
+    gate_enter();
+    b->entered = true;
+    bool to_host = on_host(b->to), from_host = on_host(b->from);
+    if (context_capturing()) {
+        if ((to_host || from_host) && context_stream_capturing(b->stream)) {
+            gate_leave();
+            placement_freeze(b->to, "named by a captured copy");
+            placement_freeze(b->from, "named by a captured copy");
+            gate_enter();
+        }
+        return false;
+    }
+    if (!to_host && !from_host) return false;
+    /* Host to host memory, as the driver sees it: its copy would block until the stream drains. */
+    struct context *context = context_current();
+    if (context && pinned_or_on_host(b->to) && pinned_or_on_host(b->from)) {
+        struct copy_request r = copy_linear(COPY_H2D, b->to, (void *)b->from, b->bytes, b->stream, true);
+        r.context = context;
+        if (context_stream_idle(context, b->stream)) {
+            memmove((void *)b->to, (void *)b->from, b->bytes);
+            atomic_thread_fence(memory_order_seq_cst);
+            *result = CUDA_SUCCESS;
+            copy_between_end(b);
+            return true;
+        }
+        if (context->copy_kernel && copy_by_kernel(&r, b->from, result)) {
+            copy_between_end(b);
+            return true;
+        }
+    }
+    /* The plain form would block on host memory where it natively returns at once. */
+    *result = shim.real.cuMemcpyDtoDAsync_v2(b->to, b->from, b->bytes, b->stream);
+    copy_between_end(b);
+    return true;
+}
+
+void copy_between_end(struct copy_between *b)
+{
+    if (b->entered) gate_leave_submitted();
+}
+
+bool copy_gate_enter(CUdeviceptr a, CUdeviceptr b)
+{
+    if (!context_hull_has(a) && !context_hull_has(b)) return false;
+    PLACEMENT_STRESS();
+    gate_enter();
+    return true;
+}
+
+void copy_gate_leave(bool entered)
+{
+    if (entered) gate_leave_submitted();
+}

@@ -1,0 +1,33 @@
+/* The exported entry points: each finds the driver, and calls its hook while the shim is at work. */
+#include "shim/entries.h"
+#include "shim/gate.h"
+#include "shim/hooks/hooks.h"
+#include "shim/shim.h"
+
+#define EXPORT           __attribute__((visibility("default")))
+#define ENTRY_ARGS(...)  __VA_OPT__(, ) __VA_ARGS__
+#define ENTRY_FIND(name)                                                                                               \
+    shim_start();                                                                                                      \
+    if (!shim.real.name && (!driver_resolve(NULL) || !shim.real.name))                                                 \
+        return shim.real.cuCtxGetCurrent ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_NO_DEVICE;
+
+#define HOOK_ENTRY(name, base, per_thread, parameters, arguments)                                                      \
+    EXPORT CUresult CUDAAPI name parameters                                                                            \
+    {                                                                                                                  \
+        ENTRY_FIND(name)                                                                                               \
+        if (!shim_active()) return shim.real.name arguments;                                                           \
+        return hook_##base(shim.real.name, per_thread ENTRY_ARGS arguments);                                           \
+    }
+
+/* Work for the GPU that may touch any buffer: no window moves while it is being submitted. */
+#define SUBMIT_ENTRY(name, parameters, arguments)                                                                      \
+    EXPORT CUresult CUDAAPI name parameters                                                                            \
+    {                                                                                                                  \
+        ENTRY_FIND(name)                                                                                               \
+        if (!shim_active()) return shim.real.name arguments;                                                           \
+        gate_enter();                                                                                                  \
+        CUresult result = shim.real.name arguments;                                                                    \
+        gate_leave_submitted();                                                                                        \
+        return result;                                                                                                 \
+    }
+#include "shim/driver.def"

@@ -1,0 +1,117 @@
+/* Contexts that end take their windows, buffers and registrations with them. */
+#include "shim/context.h"
+#include "shim/hooks/hooks.h"
+#include "shim/hostmem.h"
+
+#define DESTROY(ctx, forward_call)                                                                                     \
+    do {                                                                                                               \
+        context_retire(ctx);                                                                                           \
+        hostmem_context_gone(ctx);                                                                                     \
+        return forward_call;                                                                                           \
+    } while (0)
+
+CUresult hook_cuCtxDestroy_v2(DRIVER(cuCtxDestroy_v2) forward, bool per_thread, CUcontext ctx)
+{
+    (void)per_thread;
+    DESTROY(ctx, forward(ctx));
+}
+
+CUresult hook_cuCtxDestroy(DRIVER(cuCtxDestroy) forward, bool per_thread, CUcontext ctx)
+{
+    (void)per_thread;
+    DESTROY(ctx, forward(ctx));
+}
+
+CUresult hook_cuCtxDetach(DRIVER(cuCtxDetach) forward, bool per_thread, CUcontext ctx)
+{
+    (void)per_thread;
+    unsigned version;
+    CUresult result = forward(ctx);
+    /* It may only have counted down. */
+    if (result == CUDA_SUCCESS && shim.real.cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS) {
+        hostmem_context_gone(ctx);
+        context_forget(ctx);
+    }
+    return result;
+}
+
+struct gone {
+    CUdevice device;
+    CUcontext contexts[CONTEXT_MAX];
+    int count;
+};
+
+static void visit(struct context *context, void *argument)
+{
+    struct gone *gone = argument;
+    if (context->primary && context->device == gone->device) gone->contexts[gone->count++] = context->handle;
+}
+
+/* The driver has dropped registrations and reservations itself (facts.md: cuDevicePrimaryCtxReset). */
+static void primary_gone(CUdevice device)
+{
+    struct gone gone = {.device = device};
+    context_for_each(visit, &gone);
+    for (int i = 0; i < gone.count; i++) {
+        hostmem_context_gone(gone.contexts[i]);
+        context_forget(gone.contexts[i]);
+    }
+}
+
+static CUresult reset(CUresult result, CUdevice device)
+{
+    if (result == CUDA_SUCCESS) primary_gone(device);
+    return result;
+}
+
+static CUresult released(CUresult result, CUdevice device)
+{
+    unsigned flags;
+    int active = 1;
+    if (result == CUDA_SUCCESS && shim.real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)
+        primary_gone(device);
+    return result;
+}
+
+CUresult hook_cuDevicePrimaryCtxReset(DRIVER(cuDevicePrimaryCtxReset) forward, bool per_thread, CUdevice dev)
+{
+    (void)per_thread;
+    return reset(forward(dev), dev);
+}
+
+CUresult hook_cuDevicePrimaryCtxReset_v2(DRIVER(cuDevicePrimaryCtxReset_v2) forward, bool per_thread, CUdevice dev)
+{
+    (void)per_thread;
+    return reset(forward(dev), dev);
+}
+
+CUresult hook_cuDevicePrimaryCtxRelease(DRIVER(cuDevicePrimaryCtxRelease) forward, bool per_thread, CUdevice dev)
+{
+    (void)per_thread;
+    return released(forward(dev), dev);
+}
+
+CUresult hook_cuDevicePrimaryCtxRelease_v2(DRIVER(cuDevicePrimaryCtxRelease_v2) forward, bool per_thread, CUdevice dev)
+{
+    (void)per_thread;
+    return released(forward(dev), dev);
+}
+
+CUresult hook_cuCtxEnablePeerAccess(DRIVER(cuCtxEnablePeerAccess) forward, bool per_thread, CUcontext peerContext,
+                                    unsigned int Flags)
+{
+    (void)per_thread;
+    CUresult result = forward(peerContext, Flags);
+    struct context *reader = result == CUDA_SUCCESS ? context_current() : NULL;
+    if (reader) context_peer_enabled(peerContext, reader);
+    return result;
+}
+
+CUresult hook_cuCtxDisablePeerAccess(DRIVER(cuCtxDisablePeerAccess) forward, bool per_thread, CUcontext peerContext)
+{
+    (void)per_thread;
+    CUresult result = forward(peerContext);
+    struct context *reader = result == CUDA_SUCCESS ? context_current() : NULL;
+    if (reader) context_peer_disabled(peerContext, reader);
+    return result;
+}

@@ -1,0 +1,166 @@
+/* The copy family: each form is put into a copy_request or copy_between, or forwarded inside the gate. */
+#include "shim/context.h"
+#include "shim/copy.h"
+#include "shim/gate.h"
+#include "shim/hooks/hooks.h"
+#include "shim/hostmem.h"
+#include "shim/placement.h"
+#include "shim/window.h"
+
+#define COPY_TO_HOST_FORM(request_, forward_call)                                                                      \
+    do {                                                                                                               \
+        struct copy_request request = request_;                                                                        \
+        CUresult result;                                                                                               \
+        if (copy_begin(&request, &result)) return result;                                                              \
+        result = forward_call;                                                                                         \
+        copy_end(&request, result);                                                                                    \
+        return result;                                                                                                 \
+    } while (0)
+
+#define COPY_BETWEEN_FORM(between_, forward_call)                                                                      \
+    do {                                                                                                               \
+        struct copy_between between = between_;                                                                        \
+        CUresult result;                                                                                               \
+        if (copy_between_begin(&between, &result)) return result;                                                      \
+        result = forward_call;                                                                                         \
+        copy_between_end(&between);                                                                                    \
+        return result;                                                                                                 \
+    } while (0)
+
+#define COPY_GATED_FORM(a, b, forward_call)                                                                            \
+    do {                                                                                                               \
+        bool entered = copy_gate_enter(a, b);                                                                          \
+        CUresult result = forward_call;                                                                                \
+        copy_gate_leave(entered);                                                                                      \
+        return result;                                                                                                 \
+    } while (0)
+
+static struct copy_between copy_from_to(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    return (struct copy_between){.to = to, .from = from, .bytes = bytes, .stream = stream};
+}
+
+CUresult hook_cuMemcpyHtoD_v2(DRIVER(cuMemcpyHtoD_v2) forward, bool per_thread, CUdeviceptr dstDevice, const void *srcHost,
+                              size_t ByteCount)
+{
+    COPY_TO_HOST_FORM(copy_linear(COPY_H2D, dstDevice, srcHost, ByteCount, default_stream(per_thread), false),
+                      forward(dstDevice, srcHost, ByteCount));
+}
+
+CUresult hook_cuMemcpyDtoH_v2(DRIVER(cuMemcpyDtoH_v2) forward, bool per_thread, void *dstHost, CUdeviceptr srcDevice,
+                              size_t ByteCount)
+{
+    COPY_TO_HOST_FORM(copy_linear(COPY_D2H, srcDevice, dstHost, ByteCount, default_stream(per_thread), false),
+                      forward(dstHost, srcDevice, ByteCount));
+}
+
+CUresult hook_cuMemcpyHtoDAsync_v2(DRIVER(cuMemcpyHtoDAsync_v2) forward, bool per_thread, CUdeviceptr dstDevice,
+                                   const void *srcHost, size_t ByteCount, CUstream hStream)
+{
+    COPY_TO_HOST_FORM(copy_linear(COPY_H2D, dstDevice, srcHost, ByteCount, named_stream(hStream, per_thread), true),
+                      forward(dstDevice, srcHost, ByteCount, hStream));
+}
+
+CUresult hook_cuMemcpyDtoHAsync_v2(DRIVER(cuMemcpyDtoHAsync_v2) forward, bool per_thread, void *dstHost,
+                                   CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+    COPY_TO_HOST_FORM(copy_linear(COPY_D2H, srcDevice, dstHost, ByteCount, named_stream(hStream, per_thread), true),
+                      forward(dstHost, srcDevice, ByteCount, hStream));
+}
+
+CUresult hook_cuMemcpyDtoD_v2(DRIVER(cuMemcpyDtoD_v2) forward, bool per_thread, CUdeviceptr dstDevice,
+                              CUdeviceptr srcDevice, size_t ByteCount)
+{
+    COPY_BETWEEN_FORM(copy_from_to(dstDevice, srcDevice, ByteCount, default_stream(per_thread)),
+                      forward(dstDevice, srcDevice, ByteCount));
+}
+
+CUresult hook_cuMemcpyDtoDAsync_v2(DRIVER(cuMemcpyDtoDAsync_v2) forward, bool per_thread, CUdeviceptr dstDevice,
+                                   CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+    COPY_BETWEEN_FORM(copy_from_to(dstDevice, srcDevice, ByteCount, named_stream(hStream, per_thread)),
+                      forward(dstDevice, srcDevice, ByteCount, hStream));
+}
+
+/* The forms that find out the direction by the addresses. */
+enum unified { UNIFIED_H2D, UNIFIED_D2H, UNIFIED_BETWEEN, UNIFIED_UNKNOWN };
+
+static enum unified unified_direction(CUdeviceptr to, CUdeviceptr from)
+{
+    if (!context_hull_has(to) && !context_hull_has(from)) {
+        return UNIFIED_UNKNOWN;
+    }
+    enum copy_side to_side = copy_side(to), from_side = copy_side(from);
+    bool to_host = to_side == SIDE_PAGEABLE || to_side == SIDE_PINNED;
+    bool from_host = from_side == SIDE_PAGEABLE || from_side == SIDE_PINNED;
+    if (to_side == SIDE_WINDOW && from_host) return UNIFIED_H2D;
+    if (from_side == SIDE_WINDOW && to_host) return UNIFIED_D2H;
+    if (to_side == SIDE_OTHER || from_side == SIDE_OTHER) return UNIFIED_UNKNOWN;
+    return UNIFIED_BETWEEN;
+}
+
+/* Large copies between memory of the driver and pageable memory: hostmem.h wants them whatever their form. */
+static enum unified large_direction(CUdeviceptr to, CUdeviceptr from)
+{
+    enum copy_side to_side = copy_side(to), from_side = copy_side(from);
+    if (to_side == SIDE_DEVICE && from_side == SIDE_PAGEABLE) return UNIFIED_H2D;
+    if (from_side == SIDE_DEVICE && to_side == SIDE_PAGEABLE) return UNIFIED_D2H;
+    return UNIFIED_UNKNOWN;
+}
+
+#define COPY_UNIFIED_FORM(to, from, bytes, stream, async, forward_call)                                                \
+    do {                                                                                                               \
+        enum unified direction = unified_direction(to, from);                                                          \
+        if (direction == UNIFIED_UNKNOWN && (bytes) >= HOSTMEM_COPY_MIN && shim.options.host)                          \
+            direction = large_direction(to, from);                                                                     \
+        switch (direction) {                                                                                           \
+        case UNIFIED_H2D:                                                                                              \
+            COPY_TO_HOST_FORM(copy_linear(COPY_H2D, to, (void *)(from), bytes, stream, async), forward_call);          \
+        case UNIFIED_D2H:                                                                                              \
+            COPY_TO_HOST_FORM(copy_linear(COPY_D2H, from, (void *)(to), bytes, stream, async), forward_call);          \
+        case UNIFIED_BETWEEN:                                                                                          \
+            COPY_BETWEEN_FORM(copy_from_to(to, from, bytes, stream), forward_call);                                         \
+        default:                                                                                                       \
+            COPY_GATED_FORM(to, from, forward_call);                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+CUresult hook_cuMemcpy(DRIVER(cuMemcpy) forward, bool per_thread, CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
+{
+    COPY_UNIFIED_FORM(dst, src, ByteCount, default_stream(per_thread), false, forward(dst, src, ByteCount));
+}
+
+CUresult hook_cuMemcpyAsync(DRIVER(cuMemcpyAsync) forward, bool per_thread, CUdeviceptr dst, CUdeviceptr src,
+                            size_t ByteCount, CUstream hStream)
+{
+    COPY_UNIFIED_FORM(dst, src, ByteCount, named_stream(hStream, per_thread), true, forward(dst, src, ByteCount, hStream));
+}
+
+CUresult hook_cuMemcpyPeer(DRIVER(cuMemcpyPeer) forward, bool per_thread, CUdeviceptr dstDevice, CUcontext dstContext,
+                           CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
+{
+    (void)per_thread;
+    COPY_GATED_FORM(dstDevice, srcDevice, forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount));
+}
+
+CUresult hook_cuMemcpyPeerAsync(DRIVER(cuMemcpyPeerAsync) forward, bool per_thread, CUdeviceptr dstDevice,
+                                CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
+                                CUstream hStream)
+{
+    (void)per_thread;
+    COPY_GATED_FORM(dstDevice, srcDevice, forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream));
+}
+
+CUresult hook_cuMemcpyDtoA_v2(DRIVER(cuMemcpyDtoA_v2) forward, bool per_thread, CUarray dstArray, size_t dstOffset,
+                              CUdeviceptr srcDevice, size_t ByteCount)
+{
+    (void)per_thread;
+    COPY_GATED_FORM(srcDevice, 0, forward(dstArray, dstOffset, srcDevice, ByteCount));
+}
+
+CUresult hook_cuMemcpyAtoD_v2(DRIVER(cuMemcpyAtoD_v2) forward, bool per_thread, CUdeviceptr dstDevice, CUarray srcArray,
+                              size_t srcOffset, size_t ByteCount)
+{
+    (void)per_thread;
+    COPY_GATED_FORM(dstDevice, 0, forward(dstDevice, srcArray, srcOffset, ByteCount));
+}

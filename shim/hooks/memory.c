@@ -1,0 +1,187 @@
+/* Device memory: allocate and free. */
+#include "shim/buffer.h"
+#include "shim/context.h"
+#include "shim/gate.h"
+#include "shim/hooks/hooks.h"
+#include "shim/placement.h"
+#include "shim/report.h"
+#include "shim/window.h"
+
+static void track(CUresult result, const CUdeviceptr *dptr, size_t bytes, enum buffer_kind kind)
+{
+    if (result != CUDA_SUCCESS || !dptr || !*dptr) return;
+    struct context *context = context_current();
+    struct buffer buffer = {.address = *dptr, .bytes = bytes, .kind = kind, .device = context ? (int)context->device : -1,
+                            .context = context, .site = site_capture(), .id = buffer_next_id()};
+    buffer_add(&buffer);
+}
+
+/* A buffer of a window, or 0. */
+static CUdeviceptr allocate_in_window(size_t bytes)
+{
+    enum window_place place;
+    struct context *context = context_current();
+    if (!context || !bytes) return 0;
+    struct site *site = site_capture();
+    if (!placement_for(context, site, bytes, &place)) return 0;
+    struct buffer buffer = {.bytes = bytes, .kind = BUFFER_DEVICE, .device = (int)context->device, .context = context,
+                            .site = site, .id = buffer_next_id()};
+    buffer.address = window_alloc(context, site, bytes, place);
+    if (!buffer.address) return 0;
+    buffer.window = window_at(buffer.address);
+    if (buffer_add(&buffer)) return buffer.address;
+    window_free(buffer.window, buffer.address);
+    return 0;
+}
+
+CUresult hook_cuMemAlloc_v2(DRIVER(cuMemAlloc_v2) forward, bool per_thread, CUdeviceptr *dptr, size_t bytesize)
+{
+    (void)per_thread;
+    PLACEMENT_STRESS();
+    if (dptr && bytesize <= shim.options.max_size) {
+        CUdeviceptr address = allocate_in_window(bytesize);
+        if (address) {
+            *dptr = address;
+            return CUDA_SUCCESS;
+        }
+    }
+    CUresult result = forward(dptr, bytesize);
+    track(result, dptr, bytesize, BUFFER_DEVICE);
+    return result;
+}
+
+CUresult hook_cuMemAllocPitch_v2(DRIVER(cuMemAllocPitch_v2) forward, bool per_thread, CUdeviceptr *dptr, size_t *pPitch,
+                                 size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes)
+{
+    (void)per_thread;
+    CUresult result = forward(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    track(result, dptr, result == CUDA_SUCCESS ? *pPitch * Height : 0, BUFFER_DEVICE);
+    return result;
+}
+
+CUresult hook_cuMemAllocManaged(DRIVER(cuMemAllocManaged) forward, bool per_thread, CUdeviceptr *dptr, size_t bytesize,
+                                unsigned int flags)
+{
+    (void)per_thread;
+    CUresult result = forward(dptr, bytesize, flags);
+    track(result, dptr, bytesize, BUFFER_MANAGED);
+    return result;
+}
+
+CUresult hook_cuMemAllocAsync(DRIVER(cuMemAllocAsync) forward, bool per_thread, CUdeviceptr *dptr, size_t bytesize,
+                              CUstream hStream)
+{
+    (void)per_thread;
+    CUresult result = forward(dptr, bytesize, hStream);
+    track(result, dptr, bytesize, BUFFER_POOL);
+    return result;
+}
+
+CUresult hook_cuMemAllocFromPoolAsync(DRIVER(cuMemAllocFromPoolAsync) forward, bool per_thread, CUdeviceptr *dptr,
+                                      size_t bytesize, CUmemoryPool pool, CUstream hStream)
+{
+    (void)per_thread;
+    CUresult result = forward(dptr, bytesize, pool, hStream);
+    track(result, dptr, bytesize, BUFFER_POOL);
+    return result;
+}
+
+/* Names what was wrong with a free that the driver refused. */
+static void note_bad_free(CUdeviceptr dptr)
+{
+    struct buffer buffer;
+    if (buffer_find_containing(dptr, &buffer)) {
+        bool host = buffer.kind == BUFFER_PINNED || buffer.kind == BUFFER_REGISTERED;
+        report_misuse(host ? MISUSE_FREE_OF_HOST : MISUSE_INTERIOR_FREE, (void *)dptr, buffer.site, site_capture());
+    } else if (buffer_was_freed(dptr)) {
+        report_misuse(MISUSE_DOUBLE_FREE, (void *)dptr, NULL, site_capture());
+    }
+}
+
+/* A window's buffer: waits as cuMemFree does, then the slot is free. */
+static CUresult free_in_window(struct window *window, CUdeviceptr dptr)
+{
+    struct context *context = window->context;
+    struct buffer buffer;
+    bool pushed;
+    CUcontext current = NULL;
+    if (shim.real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!buffer_remove(dptr, &buffer)) {
+        note_bad_free(dptr);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+    if (context_enter(context, &pushed)) {
+        result = context_wait_all(context);
+        context_leave(pushed);
+    }
+    if (result != CUDA_SUCCESS) {
+        buffer_add(&buffer);
+        return result;
+    }
+    window_free(window, dptr);
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_cuMemFree_v2(DRIVER(cuMemFree_v2) forward, bool per_thread, CUdeviceptr dptr)
+{
+    (void)per_thread;
+    struct buffer buffer;
+    struct window *window = window_at(dptr);
+    PLACEMENT_STRESS();
+    if (window && !context_capturing()) return free_in_window(window, dptr);
+    if (window) {
+        /* What a free means during a capture, the driver tells by an allocation of its own. */
+        CUdeviceptr probe;
+        CUresult result = shim.real.cuMemAlloc_v2(&probe, 1);
+        if (result != CUDA_SUCCESS) return result;
+        result = forward(probe);
+        if (result != CUDA_SUCCESS) return result;
+        if (!buffer_remove(dptr, &buffer)) return CUDA_ERROR_INVALID_VALUE;
+        window_free(window, dptr);
+        return CUDA_SUCCESS;
+    }
+    if (!dptr) return forward(dptr);
+    bool known = buffer_remove(dptr, &buffer);
+    CUresult result = forward(dptr);
+    if (known && result != CUDA_SUCCESS) buffer_add(&buffer);
+    if (result == CUDA_ERROR_INVALID_VALUE) note_bad_free(dptr);
+    return result;
+}
+
+CUresult hook_cuMemFreeAsync(DRIVER(cuMemFreeAsync) forward, bool per_thread, CUdeviceptr dptr, CUstream hStream)
+{
+    struct buffer buffer;
+    struct window *window = window_at(dptr);
+    if (window && !context_capturing()) {
+        /* Libraries free with this what they got from cuMemAlloc. */
+        if (!buffer_remove(dptr, &buffer)) {
+            note_bad_free(dptr);
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        if (window_free_in_stream(window, dptr, named_stream(hStream, per_thread))) return CUDA_SUCCESS;
+        buffer_add(&buffer);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    bool known = dptr && buffer_remove(dptr, &buffer);
+    CUresult result = forward(dptr, hStream);
+    if (known && result != CUDA_SUCCESS) buffer_add(&buffer);
+    if (result == CUDA_ERROR_INVALID_VALUE) note_bad_free(dptr);
+    return result;
+}
+
+CUresult hook_cuMemGetInfo_v2(DRIVER(cuMemGetInfo_v2) forward, bool per_thread, size_t *free, size_t *total)
+{
+    (void)per_thread;
+    CUresult result = forward(free, total);
+    struct context *context = result == CUDA_SUCCESS && context_hull.high ? context_current() : NULL;
+    if (!context || !free) return result;
+    /* A window on the host holds no device memory, where natively its buffers would. */
+    size_t host_windows = 0;
+    lock_acquire(&context->lock);
+    for (struct window *window = context->windows; window; window = window->next)
+        if (window->live && !window->has_device) host_windows += window->bytes;
+    lock_release(&context->lock);
+    *free -= host_windows < *free ? host_windows : *free;
+    return result;
+}

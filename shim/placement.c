@@ -1,0 +1,105 @@
+#include "shim/clock.h"
+#include "shim/context.h"
+#include "shim/gate.h"
+#include "shim/kernel.h"
+#include "shim/placement.h"
+#include "shim/report.h"
+#include "shim/shim.h"
+#include "shim/staging.h"
+
+bool placement_for(struct context *context, struct site *site, size_t bytes, enum window_place *place)
+{
+    unsigned mode = shim.options.mode;
+    if (mode != MODE_ALWAYS && mode != MODE_AUTO) return false;
+    if (bytes > shim.options.max_size || context_capturing() || (site && site->native_only)) return false;
+    if (!context_ready(context)) return false;
+    *place = mode == MODE_ALWAYS || context->integrated ? WINDOW_HOST : WINDOW_DEVICE;
+    if (context->support == CONTEXT_HOST_ONLY && *place == WINDOW_DEVICE) return false;
+    return true;
+}
+
+bool placement_wants_time(void) { return shim.options.mode == MODE_OBSERVE || shim.options.mode == MODE_AUTO; }
+
+static void add(struct site_copies *copies, size_t bytes, uint64_t ns)
+{
+    atomic_fetch_add_explicit(&copies->count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&copies->bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&copies->ns, ns, memory_order_relaxed);
+}
+
+void placement_copied(struct window *window, const struct copy_request *request, bool elided, uint64_t started_ns)
+{
+    struct site *site = window->site;
+    size_t bytes = request->width * request->height * request->depth;
+    uint64_t ns = started_ns ? clock_ns() - started_ns : 0;
+    if (!site) return;
+    if (request->direction == COPY_H2D) add(elided ? &site->elided_h2d : &site->native_h2d, bytes, ns);
+    else add(elided ? &site->elided_d2h : &site->native_d2h, bytes, ns);
+}
+
+bool placement_move(struct window *window, enum window_place place, const char *reason)
+{
+    struct context *context = window->context;
+    bool moved = false, pushed;
+    if (window->frozen || window->place == (int)place || context->support != CONTEXT_MOVES || context_capturing()) return false;
+    if (!gate_try_close()) {
+        STAT_ADD(moves_refused, 1);
+        return false;
+    }
+    if (context_enter(context, &pushed)) {
+        if (!window->frozen && window->place != WINDOW_DEAD && context_quiet(context)) {
+            uint64_t started = clock_ns();
+            if (place == WINDOW_HOST) {
+                kernel_load(context);
+                staging_prepare(context);
+                moved = window_to_host(window);
+            } else {
+                moved = window_to_device(window);
+            }
+            STAT_ADD(moves_ns, clock_ns() - started);
+        } else {
+            STAT_ADD(moves_refused, 1);
+        }
+        context_leave(pushed);
+    }
+    gate_open();
+    struct site *site = window->site;
+    if (moved && site) {
+        atomic_fetch_add_explicit(place == WINDOW_HOST ? &site->moves_to_host : &site->moves_to_device, 1, memory_order_relaxed);
+        atomic_store_explicit(&site->on_host, place == WINDOW_HOST, memory_order_relaxed);
+        atomic_store_explicit(&site->reason, reason, memory_order_relaxed);
+    }
+    return moved;
+}
+
+void placement_freeze(uintptr_t address, const char *reason)
+{
+    struct window *window = window_at(address);
+    if (!window || window->frozen) return;
+    /* On the device if that can be had without asking the driver anything that could harm a capture. */
+    if (window->place == WINDOW_HOST && !context_capturing()) placement_move(window, WINDOW_DEVICE, reason);
+    /* A move under way ends before the gate opens; after this none begins. */
+    atomic_store(&window->frozen, true);
+    gate_enter();
+    gate_leave();
+    if (window->site) atomic_store_explicit(&window->site->reason, reason, memory_order_relaxed);
+}
+
+void placement_stress(void)
+{
+    static _Atomic uint64_t dice;
+    uint64_t n = atomic_fetch_add_explicit(&dice, 1, memory_order_relaxed) + shim.options.stress_moves;
+    n = (n ^ n >> 31) * 0x9e3779b97f4a7c15ull;
+    n ^= n >> 29;
+    if (n % 4) return;
+    struct context *context = context_current();
+    if (!context || context->setup != 2 || context->support != CONTEXT_MOVES) return;
+    unsigned windows = 0, chosen = 0;
+    for (struct window *window = context->windows; window; window = window->next) windows++;
+    if (!windows) return;
+    chosen = (unsigned)(n >> 8) % windows;
+    struct window *window = context->windows;
+    while (chosen--) window = window->next;
+    if (window->place == WINDOW_HOST) placement_move(window, WINDOW_DEVICE, "moved by ZCSHIM_STRESS_MOVES");
+    else if (window->place == WINDOW_DEVICE) placement_move(window, WINDOW_HOST, "moved by ZCSHIM_STRESS_MOVES");
+}

@@ -1,0 +1,371 @@
+#include <string.h>
+#include "shim/arena.h"
+#include "shim/backing.h"
+#include "shim/buffer.h"
+#include "shim/report.h"
+#include "shim/shim.h"
+#include "shim/window.h"
+
+/* Memory in windows, of all contexts together: device memory held and host pages registered. */
+static _Atomic uint64_t window_memory;
+
+/* A slot that is free once the event is complete. */
+struct pending {
+    struct pending *next;
+    uintptr_t start;
+    CUevent event;
+};
+
+struct window *window_at(uintptr_t address)
+{
+    if (!context_hull_has(address)) return NULL;
+    struct context *context = context_of_address(address);
+    if (!context) return NULL;
+    struct window *window = __atomic_load_n(&context->units[(address - context->base) / WINDOW_UNIT], __ATOMIC_ACQUIRE);
+    return window && window->place != WINDOW_DEAD ? window : NULL;
+}
+
+static bool is_taken(const struct window *window, size_t slot) { return window->taken[slot / 64] >> (slot % 64) & 1; }
+
+bool window_buffer(const struct window *window, uintptr_t address, uintptr_t *start, size_t *bytes)
+{
+    if (window->sole_bytes) {
+        *start = window->base;
+        *bytes = window->sole_bytes;
+        return address - window->base < window->sole_bytes;
+    }
+    size_t slot = (address - window->base) / WINDOW_SLOT;
+    if (!is_taken(window, slot)) return false;
+    size_t first = window->first[slot];
+    *start = window->base + first * WINDOW_SLOT;
+    *bytes = window->bytes_of[first];
+    return address - *start < *bytes;
+}
+
+bool window_covers(const struct window *window, uintptr_t address, size_t bytes)
+{
+    uintptr_t start;
+    size_t size;
+    return window_buffer(window, address, &start, &size) && bytes <= size - (address - start);
+}
+
+/* The first run of `count` free slots below usable, or WINDOW_SLOTS. */
+static size_t find_run(struct window *window, size_t count)
+{
+    size_t end = window->usable / WINDOW_SLOT, run = 0;
+    for (size_t slot = window->search_from; slot < end; slot++) {
+        if (slot % 64 == 0 && window->taken[slot / 64] == ~0ull) {
+            run = 0;
+            slot += 63;
+            continue;
+        }
+        run = is_taken(window, slot) ? 0 : run + 1;
+        if (run == count) return slot + 1 - count;
+    }
+    return WINDOW_SLOTS;
+}
+
+/* The context's lock is held. */
+static uintptr_t take_slots(struct window *window, size_t bytes)
+{
+    size_t count = (bytes + WINDOW_SLOT - 1) / WINDOW_SLOT;
+    if (window->sole_bytes || window->moving || window->place == WINDOW_DEAD) return 0;
+    size_t first = find_run(window, count);
+    if (first == WINDOW_SLOTS) return 0;
+    for (size_t slot = first; slot < first + count; slot++) {
+        window->taken[slot / 64] |= 1ull << (slot % 64);
+        window->first[slot] = (uint16_t)first;
+    }
+    window->bytes_of[first] = (uint32_t)bytes;
+    window->live++;
+    if (first == window->search_from) window->search_from = (uint32_t)(first + count);
+    if ((first + count) * WINDOW_SLOT > window->high) window->high = (first + count) * WINDOW_SLOT;
+    return window->base + first * WINDOW_SLOT;
+}
+
+/* The context's lock is held. */
+static void give_slots(struct window *window, uintptr_t start)
+{
+    size_t first = (start - window->base) / WINDOW_SLOT;
+    size_t count = (window->bytes_of[first] + WINDOW_SLOT - 1) / WINDOW_SLOT;
+    window->live--;
+    if (window->sole_bytes) return;
+    for (size_t slot = first; slot < first + count; slot++) window->taken[slot / 64] &= ~(1ull << (slot % 64));
+    if (first < window->search_from) window->search_from = (uint32_t)first;
+    while (window->high > 0 && !is_taken(window, window->high / WINDOW_SLOT - 1)) window->high -= WINDOW_SLOT;
+}
+
+/* Frees the slots whose stream has come to the free. Queries outside the lock. */
+static void collect_pending(struct context *context, struct window *window)
+{
+    lock_acquire(&context->lock);
+    struct pending *list = window->pending;
+    window->pending = NULL;
+    lock_release(&context->lock);
+    while (list) {
+        struct pending *entry = list;
+        list = entry->next;
+        bool done = shim.real.cuEventQuery(entry->event) != CUDA_ERROR_NOT_READY;
+        lock_acquire(&context->lock);
+        if (done) {
+            give_slots(window, entry->start);
+        } else {
+            entry->next = window->pending;
+            window->pending = entry;
+        }
+        lock_release(&context->lock);
+        if (!done) continue;
+        shim.real.cuEventDestroy_v2(entry->event);
+        arena_free(entry, sizeof *entry);
+    }
+}
+
+static size_t held_bytes(const struct window *window)
+{
+    return window->has_device ? window->bytes : window->usable;
+}
+
+/* Addresses for a window that is not yet anyone's. */
+static struct window *reserve_window(struct context *context, size_t bytes)
+{
+    struct window *window = arena_calloc(sizeof *window);
+    if (!window) return NULL;
+    lock_acquire(&context->lock);
+    size_t units = bytes / WINDOW_UNIT;
+    if (units <= CONTEXT_UNITS - context->units_used) {
+        window->base = context->base + context->units_used * WINDOW_UNIT;
+        context->units_used += units;
+    }
+    lock_release(&context->lock);
+    if (!window->base) {
+        arena_free(window, sizeof *window);
+        return NULL;
+    }
+    window->context = context;
+    window->bytes = bytes;
+    return window;
+}
+
+static struct window *make_window(struct context *context, size_t bytes, size_t usable, enum window_place place)
+{
+    size_t wanted = place == WINDOW_HOST ? usable : bytes;
+    if (atomic_fetch_add(&window_memory, wanted) + wanted > shim.options.window_limit) {
+        atomic_fetch_sub(&window_memory, wanted);
+        report_note("windows are full (ZCSHIM_WINDOW_LIMIT): further small buffers are native");
+        return NULL;
+    }
+    struct window *window = reserve_window(context, bytes);
+    if (window) {
+        window->usable = place == WINDOW_HOST ? usable : bytes;
+        if (place == WINDOW_HOST ? backing_make_host(window) : backing_make_device(window)) {
+            atomic_store_explicit(&window->place, place, memory_order_relaxed);
+            STAT_ADD(windows_created, 1);
+            return window;
+        }
+        /* The addresses stay unused: a range that failed once is not tried again. */
+        arena_free(window, sizeof *window);
+    }
+    atomic_fetch_sub(&window_memory, wanted);
+    return NULL;
+}
+
+static void publish(struct context *context, struct site *site, struct window *window, bool fresh)
+{
+    window->site = site;
+    window->next_of_site = site ? site->windows : NULL;
+    if (site) site->windows = window;
+    if (!fresh) return;
+    window->next = context->windows;
+    context->windows = window;
+    for (size_t i = 0; i < window->bytes / WINDOW_UNIT; i++)
+        __atomic_store_n(&context->units[(window->base - context->base) / WINDOW_UNIT + i], window, __ATOMIC_RELEASE);
+}
+
+static void leave_site(struct window *window)
+{
+    for (struct window **at = window->site ? &window->site->windows : NULL; at && *at; at = &(*at)->next_of_site) {
+        if (*at != window) continue;
+        *at = window->next_of_site;
+        return;
+    }
+}
+
+uintptr_t window_alloc(struct context *context, struct site *site, size_t bytes, enum window_place place)
+{
+    uintptr_t start = 0;
+    size_t usable = WINDOW_HOST_FIRST;
+    lock_acquire(&context->lock);
+    for (struct window *window = site ? site->windows : NULL; window && !start; window = window->next_of_site) {
+        if (window->context != context) continue;
+        if (window->pending) {
+            lock_release(&context->lock);
+            collect_pending(context, window);
+            lock_acquire(&context->lock);
+        }
+        start = take_slots(window, bytes);
+        if (usable < WINDOW_UNIT) usable *= 4;
+    }
+    /* A window that another site has left empty serves before a new one is made. */
+    for (struct window *window = context->windows; window && !start; window = window->next) {
+        if (window->live || window->frozen || window->moving || window->pending || window->place != (int)place || window->site == site ||
+            window->usable < bytes)
+            continue;
+        leave_site(window);
+        publish(context, site, window, false);
+        start = take_slots(window, bytes);
+    }
+    lock_release(&context->lock);
+    if (start) return start;
+
+    while (usable < bytes) usable *= 4;
+    if (usable > WINDOW_UNIT) usable = WINDOW_UNIT;
+    struct window *window = make_window(context, WINDOW_UNIT, usable, place);
+    if (!window) return 0;
+    lock_acquire(&context->lock);
+    start = take_slots(window, bytes);
+    publish(context, site, window, true);
+    lock_release(&context->lock);
+    return start;
+}
+
+uintptr_t window_alloc_sole(struct context *context, struct site *site, size_t bytes, enum window_place place)
+{
+    size_t whole = (bytes + WINDOW_UNIT - 1) / WINDOW_UNIT * WINDOW_UNIT;
+    struct window *window = make_window(context, whole, whole, place);
+    if (!window) return 0;
+    window->sole_bytes = bytes;
+    window->live = 1;
+    window->high = whole;
+    lock_acquire(&context->lock);
+    publish(context, site, window, true);
+    lock_release(&context->lock);
+    return window->base;
+}
+
+/* A large window goes with its buffer. The context is current and was waited for. */
+static void retire_sole(struct window *window)
+{
+    struct context *context = window->context;
+    size_t held = held_bytes(window);
+    lock_acquire(&context->lock);
+    leave_site(window);
+    for (size_t i = 0; i < window->bytes / WINDOW_UNIT; i++)
+        __atomic_store_n(&context->units[(window->base - context->base) / WINDOW_UNIT + i], NULL, __ATOMIC_RELEASE);
+    int place = atomic_exchange(&window->place, WINDOW_DEAD);
+    lock_release(&context->lock);
+    backing_drop(window, place);
+    atomic_fetch_sub(&window_memory, held);
+}
+
+void window_free(struct window *window, uintptr_t start)
+{
+    lock_acquire(&window->context->lock);
+    give_slots(window, start);
+    lock_release(&window->context->lock);
+    if (window->sole_bytes) retire_sole(window);
+}
+
+bool window_free_in_stream(struct window *window, uintptr_t start, CUstream stream)
+{
+    struct pending *entry = arena_alloc(sizeof *entry);
+    if (!entry) return false;
+    if (shim.real.cuEventCreate(&entry->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) goto fail;
+    if (shim.real.cuEventRecord(entry->event, stream) != CUDA_SUCCESS) {
+        shim.real.cuEventDestroy_v2(entry->event);
+        goto fail;
+    }
+    entry->start = start;
+    lock_acquire(&window->context->lock);
+    entry->next = window->pending;
+    window->pending = entry;
+    lock_release(&window->context->lock);
+    return true;
+fail:
+    arena_free(entry, sizeof *entry);
+    return false;
+}
+
+static size_t begin_move(struct window *window)
+{
+    lock_acquire(&window->context->lock);
+    window->moving = true;
+    size_t high = window->high;
+    lock_release(&window->context->lock);
+    return high;
+}
+
+static bool end_move(struct window *window, bool moved, enum window_place place, size_t usable)
+{
+    lock_acquire(&window->context->lock);
+    window->usable = usable;
+    window->moving = false;
+    if (moved) atomic_store_explicit(&window->place, place, memory_order_release);
+    lock_release(&window->context->lock);
+    if (!moved) STAT_ADD(moves_failed, 1);
+    return moved;
+}
+
+bool window_to_host(struct window *window)
+{
+    size_t extent = (begin_move(window) + WINDOW_HOST_FIRST - 1) / WINDOW_HOST_FIRST * WINDOW_HOST_FIRST;
+    size_t usable = window->usable;
+    window->usable = extent ? extent : WINDOW_HOST_FIRST;
+    bool moved = backing_to_host(window);
+    if (moved) STAT_ADD(moves_to_host, 1);
+    return end_move(window, moved, WINDOW_HOST, moved ? window->usable : usable);
+}
+
+bool window_to_device(struct window *window)
+{
+    size_t held = held_bytes(window);
+    begin_move(window);
+    bool moved = backing_to_device(window);
+    if (moved) {
+        STAT_ADD(moves_to_device, 1);
+        atomic_fetch_add(&window_memory, held_bytes(window) - held);
+    }
+    return end_move(window, moved, WINDOW_DEVICE, moved ? window->bytes : window->usable);
+}
+
+void window_retire_all(struct context *context, bool driver_calls)
+{
+    for (struct window *window = context->windows; window; window = window->next) {
+        if (window->place == WINDOW_DEAD) continue;
+        lock_acquire(&context->lock);
+        leave_site(window);
+        int place = atomic_exchange(&window->place, WINDOW_DEAD);
+        lock_release(&context->lock);
+        atomic_fetch_sub(&window_memory, held_bytes(window));
+        if (driver_calls) backing_drop(window, place);
+    }
+    context->windows = NULL;
+}
+
+void window_set_peer(struct context *context, CUdevice device, bool allowed)
+{
+    for (struct window *window = context->windows; window; window = window->next)
+        if (window->place == WINDOW_DEVICE) backing_allow(window, device, allowed);
+}
+
+bool window_probe(struct context *context)
+{
+    uint32_t pattern = 0x5a430000u + (uint32_t)context->device, seen = 0;
+    struct window *window = make_window(context, WINDOW_UNIT, WINDOW_HOST_FIRST, WINDOW_HOST);
+    if (!window) return false;
+    CUdeviceptr last = window->base + WINDOW_HOST_FIRST - sizeof pattern;
+    window->high = WINDOW_HOST_FIRST;
+    memcpy((void *)last, &pattern, sizeof pattern);
+    bool works = backing_to_device(window) && shim.real.cuMemcpyDtoH_v2(&seen, last, sizeof seen) == CUDA_SUCCESS &&
+                 seen == pattern;
+    if (works) {
+        atomic_fetch_add(&window_memory, held_bytes(window) - WINDOW_HOST_FIRST);
+        atomic_store(&window->place, WINDOW_DEVICE);
+        window->usable = window->bytes;
+        if (shim.options.mode == MODE_ALWAYS && !window_to_host(window)) return false;
+        window->high = 0;
+        lock_acquire(&context->lock);
+        publish(context, NULL, window, true);
+        lock_release(&context->lock);
+    }
+    return works;
+}
