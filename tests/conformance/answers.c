@@ -220,22 +220,23 @@ void answers_arrays(void)
     });
 }
 
-void answers_copies(void)
+static void ask_copies(const struct operation *list)
 {
     struct operands on;
     operands_new(&on, BYTES, NULL);
     MUST(d.cuStreamCreate(&on.stream, CU_STREAM_NON_BLOCKING));
-    for (const struct operation *lists[] = {operations_sync, operations_async, operations_ptds, NULL}, **list = lists;
-         *list; list++) {
-        for (const struct operation *each = *list; each->name; each++) {
-            for (enum place place = LIVE; place < PLACES; place++) {
-                if (place == INTERIOR) continue;
-                if (!question("%s, %s", each->name, place_names[place])) continue;
-                struct operands with = on;
-                with.device = place_new(place);
-                CUresult code = each->run(&with);
-                answer("%s, synchronize %s", error_name(code), error_name(d.cuCtxSynchronize()));
-            }
+    for (; list->name; list++) {
+        for (enum place place = LIVE; place < PLACES; place++) {
+            if (place == INTERIOR) continue;
+            if (!question("%s, %s", list->name, place_names[place])) continue;
+            struct operands with = on;
+            with.device = place_new(place);
+            CUresult code = list->run(&with);
+            answer("%s, synchronize %s", error_name(code), error_name(d.cuCtxSynchronize()));
         }
     }
 }
+
+void answers_sync(void) { ask_copies(operations_sync); }
+void answers_async(void) { ask_copies(operations_async); }
+void answers_ptds(void) { ask_copies(operations_ptds); }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "ask.h"
 
-enum { SECTION_LIMIT_MS = 20000, QUESTION_LIMIT_MS = 7000, TAKE_OVERS_MAX = 100 };
+enum { SECTION_LIMIT_MS = 30000, QUESTION_LIMIT_MS = 7000, TAKE_OVERS_MAX = 100 };
 
 const struct section sections[] = {
 #define X(name)     {#name, name, false},

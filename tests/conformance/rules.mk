@@ -37,7 +37,7 @@ CHECKS += check-conformance check-conformance-shim
 
 # On a real driver: bare, then under the shim. Every mode runs, so that one call shows all differences.
 gpu-conformance:
-	@code=0; timeout 300 $(CONFORMANCE_RUN)/gpu.txt || code=$$?; [ $$code -ne 77 ] || exit 77; \
+	@export CONFORMANCE_JOBS=4; code=0; timeout 300 $(CONFORMANCE_RUN)/gpu.txt || code=$$?; [ $$code -ne 77 ] || exit 77; \
 	for mode in off always; do echo "mode $$mode:"; \
 	CONFORMANCE_PRELOAD=$(abspath $(BUILD))/libzcshim.so ZCSHIM_MODE=$$mode \
 	ZCSHIM_REPORT=$(CONFORMANCE_DIR)/report-$$mode-%p.txt timeout 300 $(CONFORMANCE_RUN)/gpu-$$mode.txt || code=$$?; done; \
