@@ -31,3 +31,25 @@ $(ZCBENCH_SHARED): $(ZCBENCH_OBJS)
 -include $(wildcard $(BUILD)/kernels/*.d)
 
 ALL += $(COPY_PTX) $(ZCBENCH) $(ZCBENCH_SHARED)
+
+# The same kernels as host functions on the software driver, and what a device that cannot map host memory answers.
+ZCBENCH_HEADERS := $(wildcard kernels/*_kernels.cuh)
+ifneq ($(wildcard tests/sim/rules.mk),)
+ZCBENCH_SIM := $(BUILD)/sim/libcuda.so.1 $(BUILD)/sim/libcudart.so.13 $(ZCBENCH_HEADERS:kernels/%_kernels.cuh=$(BUILD)/sim/kernels/%.so)
+endif
+
+check-kernels: $(ZCBENCH_SHARED) $(ZCBENCH_SIM)
+	@kernels/check.sh $(BUILD) $(ZCBENCH_HEADERS:kernels/%_kernels.cuh=%)
+
+CHECKS += check-kernels
+
+# On a GPU; these run what was built and compile nothing.
+gpu-kernels:
+	timeout 300 $(ZCBENCH) --check
+
+GPU_CHECKS += gpu-kernels
+
+bench-kernels:
+	@kernels/bench.sh $(ZCBENCH) "$${OUT:-docs/results}"
+
+SUITES += bench-kernels

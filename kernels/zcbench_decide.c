@@ -68,8 +68,7 @@ const char *format_bytes(size_t bytes, char *buf, size_t size)
 
 const char *format_ns(double ns, char *buf, size_t size)
 {
-    double us = ns / 1000;
-    snprintf(buf, size, us < 10 ? "%.2f us" : us < 100 ? "%.1f us" : us < 10000 ? "%.0f us" : "%.0f ms",
-             us < 10000 ? us : us / 1000);
+    double value = ns < 1e6 ? ns / 1e3 : ns / 1e6;
+    snprintf(buf, size, "%.*f %s", value < 10 ? 2 : value < 100 ? 1 : 0, value, ns < 1e6 ? "us" : "ms");
     return buf;
 }

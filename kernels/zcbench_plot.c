@@ -156,7 +156,7 @@ bool plot_write(const struct bench *b, const char *path)
         fprintf(stderr, "zcbench: cannot write %s: %m\n", path);
         return false;
     }
-    svg_begin(to, PAGE_WIDTH, bottom + 220);
+    svg_begin(to, PAGE_WIDTH, bottom + 245);
     snprintf(title, sizeof title, "Explicit copies and zero-copy, %s (medians)", b->machine.gpu);
     svg_text(to, PAGE_WIDTH / 2, 26, "middle", 17, "#222222", title);
     for (unsigned i = 0; i < count; i++) panel_draw(b, &panels[i], to, i % 2 ? 580 : 80, 70 + row * (i / 2));

@@ -59,7 +59,7 @@ static void print_limit(const struct bench *b, FILE *to, enum case_id id, double
 static void print_crossovers(const struct bench *b, FILE *to)
 {
     heading(to, "Up to which size does zero-copy win the round trip?");
-    fprintf(to, "%-22s %-16s %14s %14s\n", "kernel", "density", "faster", "within 10 %");
+    fprintf(to, "%-22s %-18s %14s %14s\n", "kernel", "density", "faster", "within 10 %");
     for (unsigned i = 0; i < b->cell_count; i++) {
         const struct cell *c = &b->cells[i];
         const struct bench_case *k = &bench_cases[c->id];
@@ -71,8 +71,8 @@ static void print_crossovers(const struct bench *b, FILE *to)
         }
         if (!first || alone) continue;
         char density[32] = "";
-        if (k->density_unit) snprintf(density, sizeof density, "%g %s", c->density, k->density_unit);
-        fprintf(to, "%-22s %-16s", k->name, density);
+        if (k->density_unit) snprintf(density, sizeof density, "%.10g %s", c->density, k->density_unit);
+        fprintf(to, "%-22s %-18s", k->name, density);
         print_limit(b, to, c->id, c->density, 1.0);
         print_limit(b, to, c->id, c->density, RULE);
         fprintf(to, "\n");
@@ -91,7 +91,7 @@ static void print_cells(const struct bench *b, FILE *to)
         const struct cell *c = &b->cells[i];
         const struct spread *m = &c->trip[SIDE_MAPPED];
         char density[32] = "";
-        if (bench_cases[c->id].density_unit) snprintf(density, sizeof density, "%g", c->density);
+        if (bench_cases[c->id].density_unit) snprintf(density, sizeof density, "%.10g", c->density);
         for (int side = 0; side < SIDES; side++)
             if (c->trip[side].samples)
                 format_ns(c->trip[side].median, t[side], 32);

@@ -106,5 +106,6 @@ void chart_mark(const struct chart *c, double x, const char *word)
 {
     if (!(x > c->x_min && x < c->x_max)) return;
     line(c->to, at_x(c, x), c->top, at_x(c, x), c->top + c->height, "stroke=\"#222222\" stroke-dasharray=\"2 3\"");
-    svg_text(c->to, at_x(c, x) + 4, c->top + c->height - 8, "start", 10, "#222222", word);
+    bool right = at_x(c, x) > c->left + c->width * 0.6;
+    svg_text(c->to, at_x(c, x) + (right ? -4 : 4), c->top + c->height - 8, right ? "end" : "start", 10, "#222222", word);
 }

@@ -32,17 +32,25 @@ static void frees(struct bench *b, void *pageable, void *pinned, void *device)
     answer(b, "cudaFreeHost of the middle of pinned memory", cudaFreeHost((char *)pinned + 4096));
 }
 
+/* Undoes the registration should it succeed after all, so that the rest is not changed by it. */
+static void registers(struct bench *b, const char *use, void *host, size_t bytes, unsigned flags)
+{
+    cudaError_t e = cudaHostRegister(host, bytes, flags);
+    answer(b, use, e);
+    if (e == cudaSuccess) (void)cudaHostUnregister(host);
+    (void)cudaGetLastError();
+}
+
 static void registrations(struct bench *b, char *pageable, void *pinned, void *device)
 {
     answer(b, "cudaHostUnregister of malloc memory", cudaHostUnregister(pageable));
     answer(b, "cudaHostUnregister of cudaHostAlloc memory", cudaHostUnregister(pinned));
-    answer(b, "cudaHostRegister of cudaHostAlloc memory", cudaHostRegister(pinned, BYTES, cudaHostRegisterMapped));
-    answer(b, "cudaHostRegister of device memory", cudaHostRegister(device, BYTES, cudaHostRegisterMapped));
-    answer(b, "cudaHostRegister of a null pointer", cudaHostRegister(NULL, BYTES, cudaHostRegisterMapped));
-    answer(b, "cudaHostRegister of 0 bytes", cudaHostRegister(pageable, 0, cudaHostRegisterMapped));
-    answer(b, "cudaHostRegister with unknown flags", cudaHostRegister(pageable, BYTES, 0x4000));
-    answer(b, "cudaHostRegister of ordinary memory as io-memory",
-           cudaHostRegister(pageable, BYTES, cudaHostRegisterIoMemory));
+    registers(b, "cudaHostRegister of cudaHostAlloc memory", pinned, BYTES, cudaHostRegisterMapped);
+    registers(b, "cudaHostRegister of device memory", device, BYTES, cudaHostRegisterMapped);
+    registers(b, "cudaHostRegister of a null pointer", NULL, BYTES, cudaHostRegisterMapped);
+    registers(b, "cudaHostRegister of 0 bytes", pageable, 0, cudaHostRegisterMapped);
+    registers(b, "cudaHostRegister with unknown flags", pageable, BYTES, 0x4000);
+    registers(b, "cudaHostRegister of ordinary memory as io-memory", pageable, BYTES, cudaHostRegisterIoMemory);
     if (cudaHostRegister(pageable, BYTES, cudaHostRegisterMapped) != cudaSuccess) return;
     answer(b, "cudaHostRegister a second time", cudaHostRegister(pageable, BYTES, cudaHostRegisterMapped));
     answer(b, "cudaHostRegister of a part that is registered",
@@ -80,6 +88,11 @@ int wrong_use_child(const char *name)
     char *pageable;
     if (posix_memalign((void **)&pageable, 4096, BYTES)) return 1;
     memset(pageable, 1, BYTES);
+    if (!strncmp(name, "map-", 4)) { /* for devices that cannot map host memory */
+        cudaError_t e = !strcmp(name, "map-register") ? cudaHostRegister(pageable, BYTES, cudaHostRegisterMapped)
+                                                      : cudaHostAlloc(&pinned, BYTES, cudaHostAllocMapped);
+        return end_with(e != cudaSuccess || strcmp(name, "map-pointer") ? e : cudaHostGetDevicePointer(&device, pinned, 0));
+    }
     if (!TRY(cudaHostAlloc(&pinned, BYTES, cudaHostAllocMapped)) || !TRY(cudaMalloc(&device, BYTES))) return 1;
     if (!strcmp(name, "free-pinned")) {
         free(pinned);
