@@ -1,0 +1,177 @@
+/* fork, exec, and what is left of the standard descriptors. */
+#include "programs.h"
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+static void round_trip(unsigned first)
+{
+    unsigned *device, host[64], back[64];
+    for (int i = 0; i < 64; i++)
+        host[i] = first + i;
+    MUST(cudaMalloc((void **)&device, sizeof(host)));
+    for (int round = 0; round < 5; round++) {
+        MUST(cudaMemcpy(device, host, sizeof(host), cudaMemcpyHostToDevice));
+        launch_add(device, 1, 64, 0);
+        MUST(cudaMemcpy(back, device, sizeof(host), cudaMemcpyDeviceToHost));
+    }
+    expect(back[7] == first + 8, "round trip %u", first);
+    MUST(cudaFree(device));
+}
+
+static int wait_for(pid_t child)
+{
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+SNIPPET(fork_child_exits, "", "a child of a program that uses CUDA exits with 0 and leaves the parent alone")
+{
+    char *block = malloc(8 << 20), *large;
+    round_trip(1);
+    memset(block, 3, 8 << 20);
+    MUST(cudaMalloc((void **)&large, 8 << 20));
+    MUST(cudaMemcpy(large, block, 8 << 20, cudaMemcpyHostToDevice));
+    for (int how = 0; how < 2; how++) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (!child) {
+            int wrong = block[5] != 3;
+            block[6] = 4;
+            free(block);
+            char *other = calloc(1, 9 << 20);
+            wrong += other[100] != 0;
+            free(other);
+            if (how) _exit(wrong);
+            exit(wrong);
+        }
+        block[5] = 3;
+        printf("child: %d\n", wait_for(child));
+        expect(block[6] == 3, "the parent's block is the parent's");
+        memset(block, 3, 8 << 20);
+        MUST(cudaMemcpy(large, block, 8 << 20, cudaMemcpyHostToDevice));
+        round_trip(2);
+    }
+    memset(block, 9, 8 << 20);
+    MUST(cudaMemcpy(large, block, 8 << 20, cudaMemcpyHostToDevice));
+    memset(block, 0, 8 << 20);
+    MUST(cudaMemcpy(block, large, 8 << 20, cudaMemcpyDeviceToHost));
+    expect(block[77] == 9 && block[(8 << 20) - 1] == 9, "the parent's writes after the fork are seen");
+    MUST(cudaFree(large));
+    free(block);
+}
+
+SNIPPET(fork_before, "", "a parent that never used CUDA before the fork: both use it afterwards")
+{
+    free(malloc(8 << 20));
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        round_trip(10);
+        exit(0);
+    }
+    printf("child: %d\n", wait_for(child));
+    round_trip(20);
+}
+
+SNIPPET(fork_many, "", "children while other threads allocate")
+{
+    round_trip(1);
+    for (int i = 0; i < 50; i++) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (!child) {
+            free(malloc(5 << 20));
+            _exit(7);
+        }
+        free(malloc(6 << 20));
+        const int code = wait_for(child);
+        if (code != 7) expect(false, "child %d: %d", i, code);
+    }
+    round_trip(2);
+}
+
+SNIPPET(exec_children, "", "children by system, popen and posix_spawn behave as bare")
+{
+    round_trip(1);
+    fflush(stdout);
+    printf("system: %d\n", system("echo from a shell; exit 3"));
+    FILE *pipe = popen("echo from a pipe; ls /dev/null", "r");
+    char line[100];
+    while (fgets(line, sizeof(line), pipe))
+        printf("read: %s", line);
+    printf("pclose: %d\n", pclose(pipe));
+    fflush(stdout);
+    char *arguments[] = {"sh", "-c", "echo spawned; exit 5", NULL};
+    pid_t child;
+    printf("spawn: %d\n", posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, environ));
+    fflush(stdout);
+    printf("exit: %d\n", wait_for(child));
+    round_trip(2);
+}
+
+SNIPPET(exec_self, "exit=9", "the program replaces itself by another")
+{
+    round_trip(1);
+    fflush(stdout);
+    execl("/bin/sh", "sh", "-c", "echo replaced; exit 9", (char *)NULL);
+}
+
+/* Runs another snippet of this executable; returns its exit code. */
+static int run_snippet(const char *name)
+{
+    char self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[length > 0 ? length : 0] = 0;
+    char *arguments[] = {self, (char *)name, NULL};
+    pid_t child;
+    fflush(stdout);
+    return posix_spawn(&child, self, NULL, NULL, arguments, environ) ? -1 : wait_for(child);
+}
+
+SNIPPET(stderr_closed, "", "a program that closes its standard error")
+{
+    close(2);
+    round_trip(1);
+    void *lost;
+    MUST(cudaMalloc(&lost, 100));
+}
+
+SNIPPET(stderr_becomes_a_file, "", "a program whose descriptor 2 is a data file by the time it ends")
+{
+    const char *path = getenv("PROGRAMS_DATA_FILE");
+    close(2);
+    int file = open(path ? path : "/dev/null", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    printf("descriptor %d\n", file);
+    round_trip(1);
+    if (write(file, "data\n", 5) != 5) exit(1);
+    void *lost;
+    MUST(cudaMalloc(&lost, 100));
+}
+
+SNIPPET(stderr_file_intact, "", "and that file holds only what the program wrote")
+{
+    char path[] = "/tmp/programs-XXXXXX", text[200] = "";
+    close(mkstemp(path));
+    setenv("PROGRAMS_DATA_FILE", path, 1);
+    printf("exit: %d\n", run_snippet("stderr_becomes_a_file"));
+    int file = open(path, O_RDONLY);
+    ssize_t length = read(file, text, sizeof(text) - 1);
+    close(file);
+    unlink(path);
+    expect(length == 5, "%zd bytes: %s", length, text);
+}
+
+SNIPPET(stdout_closed, "exit=6", "a program that closes every descriptor")
+{
+    round_trip(1);
+    fflush(stdout);
+    for (int fd = 0; fd < 3; fd++)
+        close(fd);
+    unsigned *device, value = 1;
+    if (cudaMalloc((void **)&device, 4) || cudaMemcpy(device, &value, 4, cudaMemcpyHostToDevice)) _exit(1);
+    exit(6);
+}

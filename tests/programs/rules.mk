@@ -1,0 +1,94 @@
+# Small programs that each show one trap, as one executable by way of linking:
+#   programs, programs-ptds                static cudart, for a GPU only; legacy and per-thread default stream
+#   programs-shared, programs-shared-ptds  shared cudart, for a GPU and for the driver in software
+#   driver-linked, driver-dlopen           driver API by -lcuda and by dlsym
+PROGRAMS         := $(BUILD)/tests/programs
+PROGRAMS_C       := $(filter-out driver driver_start next plugin,$(basename $(notdir $(wildcard tests/programs/*.c))))
+PROGRAMS_SHARED  := programs-shared programs-shared-ptds driver-linked driver-dlopen
+PROGRAMS_STATIC  := programs programs-ptds
+PROGRAMS_BINS    := $(addprefix $(PROGRAMS)/,$(PROGRAMS_SHARED) $(PROGRAMS_STATIC) libnext.so plugin.so)
+PROGRAMS_CPP     := $(CPPFLAGS) -Itests/programs
+PROGRAMS_C_ONLY  := $(CFLAGS) -O1 -fPIC
+PROGRAMS_CXX     := $(CXXFLAGS) -O1 -fPIC
+PROGRAMS_NVCC    := $(NVCCFLAGS) -g -Itests/programs -Xcompiler -Wall,-Wextra,-fPIC
+PROGRAMS_CUDART  := $(CUDA_HOME)/lib64
+PROGRAMS_LINK    := $(SAN_FLAGS) -Wl,-rpath,'$$ORIGIN' -L$(PROGRAMS) -lnext -L$(PROGRAMS_CUDART)
+PROGRAMS_OBJS     = $(addprefix $(PROGRAMS)/$1/,$(PROGRAMS_C:=.o) cplusplus.o kernels.o)
+
+$(PROGRAMS)/legacy/%.o: tests/programs/%.c
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAMS_CPP) $(PROGRAMS_C_ONLY) $(DEPFLAGS) -c $< -o $@
+$(PROGRAMS)/ptds/%.o: tests/programs/%.c
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAMS_CPP) -DCUDA_API_PER_THREAD_DEFAULT_STREAM $(PROGRAMS_C_ONLY) $(DEPFLAGS) -c $< -o $@
+$(PROGRAMS)/legacy/%.o: tests/programs/%.cc
+	@mkdir -p $(@D)
+	$(CXX) $(PROGRAMS_CPP) $(PROGRAMS_CXX) $(DEPFLAGS) -c $< -o $@
+$(PROGRAMS)/ptds/%.o: tests/programs/%.cc
+	@mkdir -p $(@D)
+	$(CXX) $(PROGRAMS_CPP) -DCUDA_API_PER_THREAD_DEFAULT_STREAM $(PROGRAMS_CXX) $(DEPFLAGS) -c $< -o $@
+$(PROGRAMS)/legacy/%.o: tests/programs/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(PROGRAMS_NVCC) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+$(PROGRAMS)/ptds/%.o: tests/programs/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(PROGRAMS_NVCC) --default-stream per-thread -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+$(PROGRAMS)/programs.ptx: tests/programs/programs_kernels.cuh
+	@mkdir -p $(@D)
+	$(NVCC) -O2 -std=c++17 -ptx -arch=compute_75 -x cu $< -o $@
+$(PROGRAMS)/linked/%.o $(PROGRAMS)/dlopen/%.o: PROGRAMS_CPP += -DPROGRAMS_PTX='"$(PROGRAMS)/programs.ptx"'
+$(PROGRAMS)/linked/%.o: tests/programs/%.c $(PROGRAMS)/programs.ptx
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAMS_CPP) $(PROGRAMS_C_ONLY) $(DEPFLAGS) -c $< -o $@
+$(PROGRAMS)/dlopen/%.o: tests/programs/%.c $(PROGRAMS)/programs.ptx
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAMS_CPP) -DDRIVER_DLOPEN $(PROGRAMS_C_ONLY) $(DEPFLAGS) -c $< -o $@
+
+$(PROGRAMS)/libnext.so: tests/programs/next.c
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAMS_CPP) $(PROGRAMS_C_ONLY) -shared -Wl,-soname,libnext.so $< -o $@
+$(PROGRAMS)/plugin.so: tests/programs/plugin.c
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAMS_CPP) -O1 -fPIC -shared -Wall -Wextra $< -o $@
+
+PROGRAMS_STATIC_LIBS := -l:libcudart_static.a -ldl -lrt -lpthread
+$(PROGRAMS)/programs: $(call PROGRAMS_OBJS,legacy) $(PROGRAMS)/legacy/gpu_only.o $(PROGRAMS)/libnext.so
+	$(CXX) $(filter %.o,$^) $(PROGRAMS_LINK) $(PROGRAMS_STATIC_LIBS) -o $@
+$(PROGRAMS)/programs-ptds: $(call PROGRAMS_OBJS,ptds) $(PROGRAMS)/ptds/gpu_only.o $(PROGRAMS)/libnext.so
+	$(CXX) $(filter %.o,$^) $(PROGRAMS_LINK) $(PROGRAMS_STATIC_LIBS) -o $@
+$(PROGRAMS)/programs-shared: $(call PROGRAMS_OBJS,legacy) $(PROGRAMS)/libnext.so
+	$(CXX) $(filter %.o,$^) $(PROGRAMS_LINK) -lcudart -lpthread -o $@
+$(PROGRAMS)/programs-shared-ptds: $(call PROGRAMS_OBJS,ptds) $(PROGRAMS)/libnext.so
+	$(CXX) $(filter %.o,$^) $(PROGRAMS_LINK) -lcudart -lpthread -o $@
+DRIVER_OBJS = $(addprefix $(PROGRAMS)/$1/,driver.o driver_start.o) $(PROGRAMS)/legacy/main.o
+$(PROGRAMS)/driver-linked: $(call DRIVER_OBJS,linked)
+	$(CC) $^ $(SAN_FLAGS) -L$(PROGRAMS_CUDART)/stubs -lcuda -lpthread -o $@
+$(PROGRAMS)/driver-dlopen: $(call DRIVER_OBJS,dlopen)
+	$(CC) $^ $(SAN_FLAGS) -ldl -lpthread -o $@
+
+-include $(wildcard $(PROGRAMS)/*/*.d)
+
+.PHONY: test-programs
+test-programs: $(PROGRAMS_BINS)
+ALL += $(PROGRAMS_BINS)
+
+COMPARE        := tests/programs/compare.py --library $(BUILD)/libzcshim.so
+EXAMPLES_SMALL  = $(foreach n,$(filter-out round_trip,$(EXAMPLES)),--command '$(BUILD)/examples/$n$1 --small') \
+                  --command '$(BUILD)/examples/round_trip$1 --check --iterations 50' \
+                  --command '$(BUILD)/examples/round_trip$1 --check --iterations 50 --bytes 4' \
+                  --command '$(BUILD)/examples/round_trip$1 --check --iterations 50 --mode zero-copy'
+PLAIN_COMMANDS := --plain 'ls -l /' --plain "sh -c 'echo a; exit 3'" --plain 'cat /proc/self/comm' \
+                  --plain "$(PYTHON) -c 'print(sum(bytearray(50<<20)))'" --plain "sh -c 'kill -9 $$$$'"
+
+check-programs: $(addprefix $(PROGRAMS)/,$(PROGRAMS_SHARED) libnext.so plugin.so) $(BUILD)/libzcshim.so sim $(EXAMPLES:%=$(BUILD)/examples/%-shared)
+	$(PYTHON) $(COMPARE) --sim $(BUILD)/sim --lacking $(addprefix $(PROGRAMS)/,$(PROGRAMS_SHARED)) $(call EXAMPLES_SMALL,-shared) $(PLAIN_COMMANDS)
+CHECKS += check-programs
+
+gpu-programs:
+	$(PYTHON) $(COMPARE) --gpu --jobs 6 --timeout 40 $(addprefix $(PROGRAMS)/,$(PROGRAMS_STATIC) $(PROGRAMS_SHARED)) \
+	  $(foreach v,- -shared -ptds,$(call EXAMPLES_SMALL,$(v:-=)))  $(PLAIN_COMMANDS)
+gpu-examples:
+	$(PYTHON) $(COMPARE) --gpu --jobs 4 --timeout 60 --modes auto,always,stress1,stress2 \
+	  $(foreach n,$(filter-out round_trip,$(EXAMPLES)),$(foreach v,- -shared -ptds,--command '$(BUILD)/examples/$n$(v:-=)'))
+GPU_CHECKS += gpu-programs gpu-examples
