@@ -60,6 +60,11 @@ double cost_round_trip_ns(const struct cost *cost, uint64_t live_bytes);
 /* How many times longer than on the device a kernel may take, at least 1. */
 double cost_worst_factor(const struct cost *cost, uint64_t live_bytes, enum cost_class kernels);
 
+/* Most that one launch of `threads` threads can take longer because its buffers are on the host, when each thread makes
+ * at most `accesses` loads and stores and `atomics` atomic operations there (UINT64_MAX: no bound known, the answer is
+ * infinite): throughput of the bus, or the latency of each thread's chain of accesses, whichever is longer. */
+double cost_launch_loss_ns(uint64_t threads, uint64_t accesses, uint64_t atomics);
+
 /* A measured time of what `curve` describes. The nearest point drifts towards the median of its samples by at most 1/16
  * a sample, stays within 10 ns .. 100 s and pushes neighbours so that the curve never falls. Samples that waited for
  * the GPU must not be given. */

@@ -3,7 +3,9 @@
 #ifndef POLICY_POLICY_H
 #define POLICY_POLICY_H
 
-#include "options.h"
 #include "cost.h"
+#include "earn.h"
+#include "options.h"
+#include "sparse.h"
 
 #endif

@@ -1,0 +1,31 @@
+/* The last periods of a loop and what is usual among them. Plain arithmetic on a small ring; one owner at a time. */
+#ifndef POLICY_PERIODS_H
+#define POLICY_PERIODS_H
+
+#include <stdint.h>
+
+#define PERIODS_KEPT 32
+
+struct periods {
+    float ns[PERIODS_KEPT];
+    uint32_t count; /* since the last periods_clear; may exceed PERIODS_KEPT */
+};
+
+static inline void periods_clear(struct periods *periods) { periods->count = 0; }
+
+static inline void periods_add(struct periods *periods, double ns)
+{
+    periods->ns[periods->count++ % PERIODS_KEPT] = (float)ns;
+}
+
+/* Mean without the longest eighth: what is usual, whatever a few pauses or a preempted thread did. 0 if there are none.
+ */
+double periods_usual(const struct periods *periods);
+
+/* Mean with each period taken as at most `most_ns`: pauses count, but no single one decides. */
+double periods_clipped_mean(const struct periods *periods, double most_ns);
+
+/* The second longest: a length that was seen more than once, or nearly. 0 if there are fewer than two. */
+double periods_second_longest(const struct periods *periods);
+
+#endif
