@@ -1,11 +1,12 @@
 /*
- * The asynchronous copy kernel: what libzcshim launches when a copy must be ordered in a stream and the driver's own copy
- * would block. One thread moves one piece: 16 bytes where every address and stride allows it, else 8, 4 or 1; what is
- * left of a row (less than one piece) goes out in the widest aligned pieces, so that an aligned 4 or 8 byte word is
+ * The asynchronous copy kernel: what libzcshim launches when a copy must be ordered in a stream and the driver's own
+ * copy would block. One thread moves one piece: 16 bytes where every address and stride allows it, else 8, 4 or 1; what
+ * is left of a row (less than one piece) goes out in the widest aligned pieces, so that an aligned 4 or 8 byte word is
  * always stored in one access and a poller never sees half of it.
  *
  * Source and destination may each be device memory or mapped host memory; they must not overlap. Any grid is correct;
- * one thread for each 16 bytes is the fastest (256 threads a block, at most a few dozen blocks: the bus is full by then).
+ * one thread for each 16 bytes is the fastest (256 threads a block, at most a few dozen blocks: the bus is full by
+ * then).
  */
 #ifndef ZC_COPY_KERNELS_CUH
 #define ZC_COPY_KERNELS_CUH
@@ -47,9 +48,8 @@ __device__ static inline void zc_copy_piece(char *dst, const char *src, unsigned
 
 /* Copies depth x height x width bytes between pitched regions; any alignment; grid-stride. */
 extern "C" __global__ void zc_copy(char *dst, const char *src, unsigned long long width, unsigned long long height,
-                                   unsigned long long depth, unsigned long long dst_pitch,
-                                   unsigned long long src_pitch, unsigned long long dst_slice,
-                                   unsigned long long src_slice)
+                                   unsigned long long depth, unsigned long long dst_pitch, unsigned long long src_pitch,
+                                   unsigned long long dst_slice, unsigned long long src_slice)
 {
     unsigned long long rows = height * depth;
     unsigned long long bits = (unsigned long long)dst | (unsigned long long)src;

@@ -5,12 +5,14 @@
 
 #define ZC_SHARED_WORDS 8192 /* the largest table that the _shared kernels take: 32 KiB */
 
-/* partial[block] = the block's share of the sum of `count` look-ups. `mask` + 1, a power of two, is the table's size. */
+/* partial[block] = the block's share of the sum of `count` look-ups. `mask` + 1, a power of two, is the table's size.
+ */
 extern "C" __global__ void lookup(const unsigned int *table, unsigned int mask, unsigned int count, unsigned int seed,
                                   unsigned long long *partial)
 {
     unsigned long long sum = 0;
-    for (unsigned long long i = zc_first(); i < count; i += zc_step()) sum += table[zc_mix((unsigned int)i + seed) & mask];
+    for (unsigned long long i = zc_first(); i < count; i += zc_step())
+        sum += table[zc_mix((unsigned int)i + seed) & mask];
     sum = zc_block_sum(sum);
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
@@ -23,7 +25,8 @@ extern "C" __global__ void lookup_shared(const unsigned int *table, unsigned int
     for (unsigned int i = threadIdx.x; i <= mask; i += blockDim.x) local[i] = table[i];
     __syncthreads();
     unsigned long long sum = 0;
-    for (unsigned long long i = zc_first(); i < count; i += zc_step()) sum += local[zc_mix((unsigned int)i + seed) & mask];
+    for (unsigned long long i = zc_first(); i < count; i += zc_step())
+        sum += local[zc_mix((unsigned int)i + seed) & mask];
     sum = zc_block_sum(sum);
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }

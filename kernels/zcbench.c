@@ -33,26 +33,56 @@ struct arguments {
 
 static bool parse(int argc, char **argv, struct arguments *a)
 {
-    static const struct option options[] = {
-        {"quick", no_argument, 0, 'q'},     {"check", no_argument, 0, 'k'},      {"calibrate", optional_argument, 0, 'c'},
-        {"json", optional_argument, 0, 'j'}, {"csv", optional_argument, 0, 'v'},  {"plot", required_argument, 0, 'p'},
-        {"seconds", required_argument, 0, 's'}, {"seed", required_argument, 0, 'e'}, {"device", required_argument, 0, 'd'},
-        {"wrong-use", required_argument, 0, 'w'}, {"help", no_argument, 0, 'h'}, {0}};
+    static const struct option options[] = {{"quick", no_argument, 0, 'q'},
+                                            {"check", no_argument, 0, 'k'},
+                                            {"calibrate", optional_argument, 0, 'c'},
+                                            {"json", optional_argument, 0, 'j'},
+                                            {"csv", optional_argument, 0, 'v'},
+                                            {"plot", required_argument, 0, 'p'},
+                                            {"seconds", required_argument, 0, 's'},
+                                            {"seed", required_argument, 0, 'e'},
+                                            {"device", required_argument, 0, 'd'},
+                                            {"wrong-use", required_argument, 0, 'w'},
+                                            {"help", no_argument, 0, 'h'},
+                                            {0}};
     int c;
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
-        case 'q': a->quick = true; break;
-        case 'k': a->check = true; break;
-        case 'c': a->calibrate = true, a->calibrate_path = optarg; break;
-        case 'j': a->json = true, a->json_path = optarg; break;
-        case 'v': a->csv = true, a->csv_path = optarg; break;
-        case 'p': a->plot_path = optarg; break;
-        case 's': a->seconds = atof(optarg); break;
-        case 'e': a->seed = (unsigned)strtoul(optarg, NULL, 0); break;
-        case 'd': a->device = atoi(optarg); break;
-        case 'w': a->wrong_use = optarg; break;
-        case 'h': fputs(usage, stdout); exit(0);
-        default: return false;
+        case 'q':
+            a->quick = true;
+            break;
+        case 'k':
+            a->check = true;
+            break;
+        case 'c':
+            a->calibrate = true, a->calibrate_path = optarg;
+            break;
+        case 'j':
+            a->json = true, a->json_path = optarg;
+            break;
+        case 'v':
+            a->csv = true, a->csv_path = optarg;
+            break;
+        case 'p':
+            a->plot_path = optarg;
+            break;
+        case 's':
+            a->seconds = atof(optarg);
+            break;
+        case 'e':
+            a->seed = (unsigned)strtoul(optarg, NULL, 0);
+            break;
+        case 'd':
+            a->device = atoi(optarg);
+            break;
+        case 'w':
+            a->wrong_use = optarg;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            exit(0);
+        default:
+            return false;
         }
     }
     if (optind < argc) fprintf(stderr, "zcbench: what is \"%s\"?\n", argv[optind]);
@@ -71,9 +101,8 @@ bool machine_read(struct machine *m)
     if (!TRY(cudaGetDevice(&m->device)) || !TRY(cudaGetDeviceProperties(&prop, m->device))) return false;
     snprintf(m->gpu, sizeof m->gpu, "%s", prop.name);
     const unsigned char *u = (const unsigned char *)prop.uuid.bytes;
-    snprintf(m->uuid, sizeof m->uuid,
-             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2], u[3], u[4], u[5],
-             u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+    snprintf(m->uuid, sizeof m->uuid, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
+             u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
     cudaDriverGetVersion(&m->driver);
     cudaRuntimeGetVersion(&m->runtime);
     m->sms = prop.multiProcessorCount > 0 ? prop.multiProcessorCount : 1;
@@ -95,7 +124,9 @@ static bool gpu_open(int device)
     if (e == cudaSuccess) e = cudaSetDevice(device);
     if (e == cudaSuccess) e = cudaFree(NULL);
     if (e == cudaSuccess) return true;
-    fprintf(stderr, "zcbench: no GPU that can be used: %s\nIt measures the machine that it runs on and assumes nothing, so it needs one.\n",
+    fprintf(stderr,
+            "zcbench: no GPU that can be used: %s\nIt measures the machine that it runs on and assumes nothing, so it "
+            "needs one.\n",
             cudaGetErrorString(e));
     return false;
 }
@@ -111,7 +142,8 @@ static void progress(const struct bench *b, double share, const char *what)
 
 static void plan_add(struct bench *b, enum case_id id, size_t bytes, double density)
 {
-    if (b->cell_count < CELLS_MAX) b->cells[b->cell_count++] = (struct cell){.id = id, .bytes = bytes, .density = density};
+    if (b->cell_count < CELLS_MAX)
+        b->cells[b->cell_count++] = (struct cell){.id = id, .bytes = bytes, .density = density};
 }
 
 static void plan_sizes(struct bench *b, enum case_id id, double density, size_t from, size_t to, unsigned factor)
@@ -176,6 +208,7 @@ static bool measure_cells(struct bench *b)
     bool floats = false, ok = true;
     if (!places_create(&p, b->quick ? 16 * MIB : 64 * MIB, (unsigned)b->machine.sms * 4)) return false;
     places_fill(&p, false, (unsigned)now_ns());
+    ok = warm_up(&p, b->quick ? 5e7 : 3e8);
     double end = now_ns() + b->budget_ns;
     for (unsigned i = 0; ok && i < total; i++) {
         struct cell *cell = i < b->decision_count ? &b->decisions[i] : &b->cells[i - b->decision_count];
@@ -183,7 +216,7 @@ static bool measure_cells(struct bench *b)
         if (wants_floats != floats) places_fill(&p, wants_floats, (unsigned)now_ns());
         floats = wants_floats;
         double left = end - now_ns(), share = left / (total - i);
-        progress(b, (double)i / total, bench_cases[cell->id].name);
+        progress(b, 0.8 * i / total, bench_cases[cell->id].name);
         ok = cell_measure(cell, &p, share > 0 ? share : 0);
     }
     places_destroy(&p);
@@ -196,13 +229,13 @@ static bool measure(struct bench *b)
     plan(b);
     plan_decisions(b);
     bool ok = measure_cells(b);
-    progress(b, 1, "bandwidth");
+    progress(b, 0.8, "bandwidth");
     ok = ok && bandwidth_measure(b);
-    progress(b, 1, "memory kinds");
+    progress(b, 0.88, "memory kinds");
     ok = ok && kinds_measure(b) && atomics_measure(b);
-    progress(b, 1, "overlap");
+    progress(b, 0.92, "overlap");
     ok = ok && overlap_measure(b);
-    progress(b, 1, "wrong uses");
+    progress(b, 0.93, "wrong uses");
     ok = ok && wrong_uses(b); /* last: some of them may upset the context */
     if (b->tty) fprintf(stderr, "\r%80s\r", "");
     b->spent_s = (now_ns() - start) * 1e-9;
@@ -236,7 +269,8 @@ int main(int argc, char **argv)
     if (a.check) return check_run(a.quick, a.seed);
     if (!machine_read(&bench.machine)) return EXIT_FAILURE;
     if (!bench.machine.can_map) {
-        fprintf(stderr, "zcbench: %s cannot map host memory (canMapHostMemory is 0): there is no zero-copy to measure\n",
+        fprintf(stderr,
+                "zcbench: %s cannot map host memory (canMapHostMemory is 0): there is no zero-copy to measure\n",
                 bench.machine.gpu);
         return EXIT_NO_GPU;
     }

@@ -50,8 +50,8 @@ enum case_id {
 
 enum { DATA_IN = 1, DATA_OUT = 2, DATA_FLOAT = 4, DATA_POWER_OF_2 = 8 };
 
-/* One launch of a case. `data`, `out`, `partial` are device addresses; which of out and partial a case writes, and what,
- * is in the kernel's own header. */
+/* One launch of a case. `data`, `out`, `partial` are device addresses; which of out and partial a case writes, and
+ * what, is in the kernel's own header. */
 struct launch {
     enum case_id id;
     void *data;
@@ -70,7 +70,7 @@ struct launch {
 #define PIXELS      (1024 * 1024)
 
 struct bench_case {
-    const char *name;    /* of the kernel */
+    const char *name;     /* of the kernel */
     const char *question; /* what the data is, in a few words */
     unsigned flags;
     const char *density_unit; /* what `density` counts: fraction, passes, look-ups, adds; NULL: it has none */
@@ -139,6 +139,7 @@ void places_launch(const struct places *places, struct launch *launch, enum side
 bool round_trip(const struct cell *cell, struct places *p, enum side side, unsigned turn, double *ns);
 bool kernel_alone(const struct cell *cell, struct places *p, enum side side, unsigned turn, double *ns,
                   cudaEvent_t events[2]);
+bool warm_up(struct places *places, double ns); /* keeps the GPU busy so long, that its clocks may rise */
 /* Fills the cell's spreads; spends about budget_ns. */
 bool cell_measure(struct cell *cell, struct places *places, double budget_ns);
 
@@ -151,14 +152,11 @@ struct machine {
 bool machine_read(struct machine *machine);
 
 /* The ten points of the report, each filled by its own file. */
-#define CELLS_MAX     256
-#define KINDS_MAX     16
-#define WRONG_MAX     32
-#define TUNES_MAX     128
-#define CURVES        6
-#define CURVE_SIZES   32
-#define BARS_MAX      128
-#define CALIBRATIONS  512
+#define CELLS_MAX 256
+#define KINDS_MAX 16
+#define WRONG_MAX 32
+#define TUNES_MAX 128
+#define BARS_MAX  128
 
 struct kind_row {
     const char *name, *call;
@@ -240,8 +238,8 @@ struct decision {
     const struct cell *cell;
 };
 unsigned decisions_list(const struct bench *bench, struct decision *rows, unsigned max);
-/* The size up to which zero-copy (mapped) costs at most `limit` times the best explicit copy, along the cells of one case
- * and density; interpolated between measured sizes. 0: never; SIZE_MAX: at every measured size. */
+/* The size up to which zero-copy (mapped) costs at most `limit` times the best explicit copy, along the cells of one
+ * case and density; interpolated between measured sizes. 0: never; SIZE_MAX: at every measured size. */
 size_t crossover(const struct bench *bench, enum case_id id, double density, double limit, size_t *largest);
 void print_report(const struct bench *bench, FILE *to);
 void print_json(const struct bench *bench, FILE *to);

@@ -45,10 +45,14 @@ static bool driver_find(struct driver *cu)
     struct {
         const char *name;
         void **into;
-    } wanted[] = {{"cuMemAddressReserve", (void **)&cu->reserve}, {"cuMemAddressFree", (void **)&cu->unreserve},
-                  {"cuMemCreate", (void **)&cu->create},          {"cuMemRelease", (void **)&cu->release},
-                  {"cuMemMap", (void **)&cu->map},                {"cuMemUnmap", (void **)&cu->unmap},
-                  {"cuMemSetAccess", (void **)&cu->set_access},   {"cuMemHostRegister", (void **)&cu->enroll},
+    } wanted[] = {{"cuMemAddressReserve", (void **)&cu->reserve},
+                  {"cuMemAddressFree", (void **)&cu->unreserve},
+                  {"cuMemCreate", (void **)&cu->create},
+                  {"cuMemRelease", (void **)&cu->release},
+                  {"cuMemMap", (void **)&cu->map},
+                  {"cuMemUnmap", (void **)&cu->unmap},
+                  {"cuMemSetAccess", (void **)&cu->set_access},
+                  {"cuMemHostRegister", (void **)&cu->enroll},
                   {"cuMemHostUnregister", (void **)&cu->unenroll}};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         enum cudaDriverEntryPointQueryResult found;
@@ -153,7 +157,8 @@ static bool back_with_host(struct calibration *c, size_t live, CUmemGenericAlloc
     if (!TRY(cudaMemcpy(c->saved, c->window, live, cudaMemcpyDeviceToHost)) ||
         !CU(c->cu.unmap((CUdeviceptr)c->window, c->window_bytes)) || !CU(c->cu.release(handle)))
         return false;
-    if (mmap(c->window, host_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+    if (mmap(c->window, host_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+        MAP_FAILED)
         return false;
     if (host_bytes >= 2 * MIB) madvise(c->window, host_bytes, MADV_HUGEPAGE);
     memcpy(c->window, c->saved, live);
@@ -183,7 +188,8 @@ static bool moves_of(struct calibration *c, size_t live)
     if (!ok) return false;
     point_add(&c->cost.curves[COST_MOVE_TO_HOST], live, spread_of(to_host, MOVES_TIMES).median);
     point_add(&c->cost.curves[COST_MOVE_TO_DEVICE], live, spread_of(to_device, MOVES_TIMES).median);
-    return CU(c->cu.unmap(at, c->window_bytes)) && CU(c->cu.release(handle)) && CU(c->cu.unreserve(at, c->window_bytes));
+    return CU(c->cu.unmap(at, c->window_bytes)) && CU(c->cu.release(handle)) &&
+           CU(c->cu.unreserve(at, c->window_bytes));
 }
 
 static bool moves(struct calibration *c, int device)
@@ -216,8 +222,8 @@ static bool worst_plain(struct calibration *c)
     static const struct {
         enum case_id id;
         double density;
-    } cases[] = {{CASE_READ, 1},    {CASE_MODIFY, 1},  {CASE_PASSES, 16}, {CASE_LOOKUP, 4 * MIB}, {CASE_GATHER, 1},
-                 {CASE_SCATTER, 1}, {CASE_PIXEL, 1},   {CASE_FIR, 1},     {CASE_STENCIL, 1},      {CASE_LOOKUP, 65536}};
+    } cases[] = {{CASE_READ, 1},    {CASE_MODIFY, 1}, {CASE_PASSES, 16}, {CASE_LOOKUP, 4 * MIB}, {CASE_GATHER, 1},
+                 {CASE_SCATTER, 1}, {CASE_PIXEL, 1},  {CASE_FIR, 1},     {CASE_STENCIL, 1},      {CASE_LOOKUP, 65536}};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         double worst = 1;
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -110,8 +110,7 @@ extern "C" cudaError_t case_launch(struct launch *l)
         reduction<<<1, ZC_BLOCK>>>((float *)l->partial, l->blocks, (float *)(l->partial + PARTIALS_MAX));
         break;
     case CASE_FIR:
-        fir<<<blocks_for(l, FIR_SAMPLES), ZC_BLOCK>>>(l->signal, (float *)l->out, FIR_SAMPLES, floats,
-                                                      (unsigned)count);
+        fir<<<blocks_for(l, FIR_SAMPLES), ZC_BLOCK>>>(l->signal, (float *)l->out, FIR_SAMPLES, floats, (unsigned)count);
         break;
     case CASE_FIR_SHARED:
         fir_shared<<<blocks_shared(l, FIR_SAMPLES), ZC_BLOCK>>>(l->signal, (float *)l->out, FIR_SAMPLES, floats,
@@ -130,8 +129,7 @@ extern "C" cudaError_t case_launch(struct launch *l)
     return cudaGetLastError();
 }
 
-extern "C" cudaError_t transform_launch(const float *in, float *out, size_t count, unsigned rounds,
-                                        cudaStream_t stream)
+extern "C" cudaError_t transform_launch(const float *in, float *out, size_t count, unsigned rounds, cudaStream_t stream)
 {
     size_t blocks = (count + ZC_BLOCK - 1) / ZC_BLOCK;
     transform_rounds<<<(unsigned)(blocks < 1024 ? blocks : 1024), ZC_BLOCK, 0, stream>>>(in, out, count, rounds);

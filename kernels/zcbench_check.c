@@ -55,9 +55,7 @@ static bool run_side(struct check *c, struct launch *l, enum side side, unsigned
     else
         memset(p->host[side], POISON, l->bytes);
     places_launch(p, l, side);
-    if (side_copies(side) &&
-        !TRY(cudaMemcpy(l->data, p->host[side], l->bytes, cudaMemcpyHostToDevice)))
-        return false;
+    if (side_copies(side) && !TRY(cudaMemcpy(l->data, p->host[side], l->bytes, cudaMemcpyHostToDevice))) return false;
     if (!TRY(cudaMemset(l->partial, POISON, (PARTIALS_MAX + 1) * sizeof *l->partial))) return false;
     if (out_bytes && !TRY(cudaMemset(l->out, POISON, out_bytes))) return false;
     if (!TRY(case_launch(l)) || !TRY(cudaDeviceSynchronize())) return false;

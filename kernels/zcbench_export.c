@@ -45,7 +45,8 @@ static void spreads(FILE *to, const char *key, const struct spread *spread)
 
 static void cell_json(FILE *to, const struct cell *c)
 {
-    fprintf(to, "{\"kernel\": \"%s\", \"bytes\": %zu, \"density\": %.10g, ", bench_cases[c->id].name, c->bytes, c->density);
+    fprintf(to, "{\"kernel\": \"%s\", \"bytes\": %zu, \"density\": %.10g, ", bench_cases[c->id].name, c->bytes,
+            c->density);
     if (bench_cases[c->id].density_unit) fprintf(to, "\"density_unit\": \"%s\", ", bench_cases[c->id].density_unit);
     spreads(to, "round_trip_ns", c->trip);
     fputs(", ", to);
@@ -75,9 +76,10 @@ static void kinds_json(const struct bench *b, FILE *to)
     fputs("  \"memory_kinds\": [\n", to);
     for (unsigned i = 0; i < b->kind_count; i++) {
         const struct kind_row *k = &b->kinds[i];
-        const char *const keys[] = {"get_ns", "release_ns", "h2d", "d2h", "gpu_read", "gpu_write", "cpu_write", "cpu_read"};
-        const double values[] = {k->allocate_ns,      k->release_ns,    k->h2d_gbs,      k->d2h_gbs, k->kernel_read_gbs,
-                                 k->kernel_write_gbs, k->cpu_write_gbs, k->cpu_read_gbs};
+        const char *const keys[] = {"get_ns",   "release_ns", "h2d",       "d2h",
+                                    "gpu_read", "gpu_write",  "cpu_write", "cpu_read"};
+        const double values[] = {k->allocate_ns,     k->release_ns,       k->h2d_gbs,       k->d2h_gbs,
+                                 k->kernel_read_gbs, k->kernel_write_gbs, k->cpu_write_gbs, k->cpu_read_gbs};
         fputs("    {", to);
         pair(to, "kind", k->name);
         fputs(", ", to);
@@ -133,8 +135,8 @@ static void small_tables_json(const struct bench *b, FILE *to)
             b->overlap_ns[1], b->overlap_ns[2]);
     for (unsigned i = 0; i < b->bar_count; i++) {
         const struct bar *bar = &b->bars[i];
-        fprintf(to, "    {\"way\": %d, \"lane\": %d, \"chunk\": %d, \"start_ns\": %.0f, \"end_ns\": %.0f}", bar->way, bar->lane,
-                bar->chunk, bar->start_ns, bar->end_ns);
+        fprintf(to, "    {\"way\": %d, \"lane\": %d, \"chunk\": %d, \"start_ns\": %.0f, \"end_ns\": %.0f}", bar->way,
+                bar->lane, bar->chunk, bar->start_ns, bar->end_ns);
         separator(to, i + 1 == b->bar_count);
     }
     fputs("  ]},\n", to);

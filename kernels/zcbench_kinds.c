@@ -1,5 +1,5 @@
-/* The kinds of host memory: what each costs to have, how fast copies, kernels and the CPU are on it; and whether atomics
- * on mapped memory count right, alone and against the CPU. */
+/* The kinds of host memory: what each costs to have, how fast copies, kernels and the CPU are on it; and whether
+ * atomics on mapped memory count right, alone and against the CPU. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +28,6 @@ static const struct {
 };
 
 #define TIMES 5
-
-struct timing {
-    double samples[TIMES];
-    double gbs;
-};
 
 static double median_gbs(double *samples, size_t bytes) { return bytes / spread_of(samples, TIMES).median; }
 
@@ -165,7 +160,8 @@ static bool atomic_row(struct atomic_row *row, unsigned *host, unsigned *device,
     memset(host, 0, bins * sizeof *host);
     if (with_cpu) {
         if (pthread_create(&thread, NULL, adder_run, &adder)) return false;
-        while (!__atomic_load_n(&adder.started, __ATOMIC_ACQUIRE)) {}
+        while (!__atomic_load_n(&adder.started, __ATOMIC_ACQUIRE)) {
+        }
     }
     double start = now_ns();
     bool ok = TRY(histogram_launch(device, bins - 1, adds, system, 8)) && TRY(cudaDeviceSynchronize());

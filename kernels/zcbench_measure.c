@@ -5,7 +5,7 @@
 #include <time.h>
 #include "kernels/zcbench.h"
 
-#define SAMPLES_MAX 200
+#define SAMPLES_MAX 1000
 
 double now_ns(void)
 {
@@ -81,7 +81,7 @@ bool round_trip(const struct cell *cell, struct places *p, enum side side, unsig
 }
 
 bool kernel_alone(const struct cell *cell, struct places *p, enum side side, unsigned turn, double *ns,
-                         cudaEvent_t events[2])
+                  cudaEvent_t events[2])
 {
     struct launch l = {.id = cell->id, .bytes = cell->bytes, .density = cell->density, .seed = turn};
     float ms;
@@ -133,6 +133,17 @@ bool cell_measure(struct cell *cell, struct places *p, double budget_ns)
     return ok;
 }
 
+bool warm_up(struct places *p, double ns)
+{
+    double end = now_ns() + ns;
+    while (now_ns() < end) {
+        struct launch l = {.id = CASE_MODIFY, .bytes = p->bytes, .density = 1};
+        places_launch(p, &l, SIDE_PINNED);
+        if (!TRY(case_launch(&l)) || !TRY(cudaDeviceSynchronize())) return false;
+    }
+    return true;
+}
+
 static bool engine_copies(struct bandwidth *b, struct places *p, cudaStream_t streams[2], cudaEvent_t events[2])
 {
     double samples[3][7];
@@ -148,7 +159,8 @@ static bool engine_copies(struct bandwidth *b, struct places *p, cudaStream_t st
             if (way == 2 && !e) e = cudaEventRecord(events[1], streams[1]);
             if (way == 2 && !e) e = cudaStreamWaitEvent(streams[0], events[1], 0);
             if (!e) e = cudaEventRecord(events[1], streams[0]);
-            if (!TRY(e) || !TRY(cudaEventSynchronize(events[1])) || !TRY(cudaEventElapsedTime(&ms, events[0], events[1])))
+            if (!TRY(e) || !TRY(cudaEventSynchronize(events[1])) ||
+                !TRY(cudaEventElapsedTime(&ms, events[0], events[1])))
                 return false;
             if (i >= 0) samples[way][i] = ms * 1e6;
         }
@@ -192,9 +204,8 @@ bool bandwidth_measure(struct bench *bench)
         }
     }
     bool ok = TRY(cudaStreamCreateWithFlags(&streams[0], cudaStreamNonBlocking)) &&
-              TRY(cudaStreamCreateWithFlags(&streams[1], cudaStreamNonBlocking)) &&
-              TRY(cudaEventCreate(&events[0])) && TRY(cudaEventCreate(&events[1])) &&
-              engine_copies(&bench->bandwidth, &p, streams, events) &&
+              TRY(cudaStreamCreateWithFlags(&streams[1], cudaStreamNonBlocking)) && TRY(cudaEventCreate(&events[0])) &&
+              TRY(cudaEventCreate(&events[1])) && engine_copies(&bench->bandwidth, &p, streams, events) &&
               default_kernels(&bench->bandwidth, &p, events);
     if (ok) {
         places_fill(&p, false, 3);

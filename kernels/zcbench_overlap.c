@@ -1,11 +1,11 @@
-/* One job three ways: copy in, compute, copy out one after another; the same in chunks on streams, copies and kernels at
- * once; one zero-copy kernel, whose reads, arithmetic and writes overlap by themselves. Each bar of the timeline is
+/* One job three ways: copy in, compute, copy out one after another; the same in chunks on streams, copies and kernels
+ * at once; one zero-copy kernel, whose reads, arithmetic and writes overlap by themselves. Each bar of the timeline is
  * bracketed by events. */
 #include <string.h>
 #include "kernels/zcbench.h"
 
-#define CHUNKS  8
-#define STREAMS 4
+#define CHUNKS     8
+#define STREAMS    4
 #define ROUNDS_MAX 4096
 
 struct overlap {
@@ -38,7 +38,8 @@ static bool run_way(struct overlap *o, int way, double *ns)
     if (!TRY(cudaEventRecord(o->start, o->streams[0]))) return false;
     if (way == 2) {
         float *in, *out;
-        if (!TRY(cudaHostGetDevicePointer((void **)&in, o->in, 0)) || !TRY(cudaHostGetDevicePointer((void **)&out, o->out, 0)))
+        if (!TRY(cudaHostGetDevicePointer((void **)&in, o->in, 0)) ||
+            !TRY(cudaHostGetDevicePointer((void **)&out, o->out, 0)))
             return false;
         cudaError_t e = cudaEventRecord(o->from[0][1], o->streams[0]);
         if (e == cudaSuccess) e = transform_launch(in, out, o->count, o->rounds, o->streams[0]);

@@ -39,7 +39,8 @@ void fill_floats(void *to, size_t bytes, unsigned seed)
 static bool host_sides_create(struct places *p)
 {
     const unsigned mapped = cudaHostAllocMapped;
-    if (posix_memalign(&p->host[SIDE_PAGEABLE], 4096, p->bytes) || posix_memalign(&p->host[SIDE_REGISTERED], 4096, p->bytes)) {
+    if (posix_memalign(&p->host[SIDE_PAGEABLE], 4096, p->bytes) ||
+        posix_memalign(&p->host[SIDE_REGISTERED], 4096, p->bytes)) {
         fprintf(stderr, "zcbench: no memory for %zu bytes\n", p->bytes);
         return false;
     }

@@ -54,7 +54,8 @@ static unsigned points_of(const struct bench *b, const struct panel *p, const st
 /* Where zero-copy stops being faster along the sparsity, between two measured points. */
 static double density_crossover(const struct bench *b, const struct panel *p)
 {
-    const struct line copy = {p->lines[0].id, SIDE_PINNED, "", "", false}, zero = {p->lines[0].id, SIDE_MAPPED, "", "", false};
+    const struct line copy = {p->lines[0].id, SIDE_PINNED, "", "", false},
+                      zero = {p->lines[0].id, SIDE_MAPPED, "", "", false};
     double x[POINTS_MAX], y[POINTS_MAX], z[POINTS_MAX];
     unsigned count = points_of(b, p, &copy, x, y);
     if (points_of(b, p, &zero, x, z) != count) return 0;
@@ -67,9 +68,16 @@ static double density_crossover(const struct bench *b, const struct panel *p)
 
 static void panel_draw(const struct bench *b, const struct panel *p, FILE *to, double left, double top)
 {
-    struct chart chart = {.to = to, .left = left, .top = top, .width = CHART_W, .height = CHART_H,
-                          .x_axis = p->by_density ? AXIS_FRACTION : AXIS_BYTES, .title = p->title, .x_title = p->x_title,
-                          .x_min = INFINITY, .y_min = INFINITY};
+    struct chart chart = {.to = to,
+                          .left = left,
+                          .top = top,
+                          .width = CHART_W,
+                          .height = CHART_H,
+                          .x_axis = p->by_density ? AXIS_FRACTION : AXIS_BYTES,
+                          .title = p->title,
+                          .x_title = p->x_title,
+                          .x_min = INFINITY,
+                          .y_min = INFINITY};
     double x[POINTS_MAX], y[POINTS_MAX];
     char word[64], size[32];
     for (unsigned l = 0; l < p->count; l++) {
@@ -102,14 +110,16 @@ static void panel_draw(const struct bench *b, const struct panel *p, FILE *to, d
 
 static void timeline_draw(const struct bench *b, FILE *to, double left, double top, double width)
 {
-    static const char *const ways[] = {"neither: copy, compute, copy", "streams with pinned memory", "zero-copy, one kernel"};
+    static const char *const ways[] = {"neither: copy, compute, copy", "streams with pinned memory",
+                                       "zero-copy, one kernel"};
     static const char *const lanes[] = {"copy in", "kernel", "copy out"};
     static const char *const colours[] = {"#0072b2", "#e69f00", "#009e73"};
     double longest = 1, y = top + 20;
     char text[96], time[32];
     for (unsigned i = 0; i < b->bar_count; i++)
         if (b->bars[i].end_ns > longest) longest = b->bars[i].end_ns;
-    svg_text(to, left + width / 2, top, "middle", 14, "#222222", "Overlap: the same job three ways (one measured run each)");
+    svg_text(to, left + width / 2, top, "middle", 14, "#222222",
+             "Overlap: the same job three ways (one measured run each)");
     for (int way = 0; way < 3; way++, y += 12) {
         snprintf(text, sizeof text, "%s: %s (median)", ways[way], format_ns(b->overlap_ns[way], time, sizeof time));
         svg_text(to, left, y + 10, "start", 12, "#222222", text);
@@ -119,9 +129,10 @@ static void timeline_draw(const struct bench *b, FILE *to, double left, double t
             for (unsigned i = 0; i < b->bar_count; i++) {
                 const struct bar *bar = &b->bars[i];
                 if (bar->way != way || bar->lane != lane) continue;
-                snprintf(text, sizeof text, "%s %d: %.0f-%.0f us", lanes[lane], bar->chunk, bar->start_ns / 1e3, bar->end_ns / 1e3);
-                svg_bar(to, left + width * bar->start_ns / longest, y, width * (bar->end_ns - bar->start_ns) / longest, 13,
-                        colours[lane], text);
+                snprintf(text, sizeof text, "%s %d: %.0f-%.0f us", lanes[lane], bar->chunk, bar->start_ns / 1e3,
+                         bar->end_ns / 1e3);
+                svg_bar(to, left + width * bar->start_ns / longest, y, width * (bar->end_ns - bar->start_ns) / longest,
+                        13, colours[lane], text);
             }
         }
     }
@@ -130,20 +141,34 @@ static void timeline_draw(const struct bench *b, FILE *to, double left, double t
 }
 
 #define COPIES(ID)                                                                                                     \
-    {ID, SIDE_PAGEABLE, "copies, pageable", "#999999", false}, {ID, SIDE_PINNED, "copies, pinned", "#0072b2", false},    \
-        {ID, SIDE_MAPPED, "zero-copy", "#d55e00", false}
+    {ID, SIDE_PAGEABLE, "copies, pageable", "#999999", false}, {ID, SIDE_PINNED, "copies, pinned", "#0072b2", false},  \
+    {                                                                                                                  \
+        ID, SIDE_MAPPED, "zero-copy", "#d55e00", false                                                                 \
+    }
 
 static const struct panel panels[] = {
     {"read-modify-write, round trip", "size", false, 0, 1, {COPIES(CASE_MODIFY)}, 3, CASE_MODIFY},
     {"streaming read, round trip", "size", false, 0, 1, {COPIES(CASE_READ)}, 3, CASE_READ},
     {"16 passes over the data, round trip", "size", false, 0, 16, {COPIES(CASE_PASSES)}, 3, CASE_PASSES},
-    {"1 M random look-ups, kernel alone", "table size", false, 0, MIB,
+    {"1 M random look-ups, kernel alone",
+     "table size",
+     false,
+     0,
+     MIB,
      {{CASE_LOOKUP, FROM_DEVICE, "table on the device", "#0072b2", false},
       {CASE_LOOKUP, FROM_HOST, "zero-copy", "#d55e00", false},
       {CASE_LOOKUP_SHARED, FROM_HOST, "zero-copy, first into shared memory", "#009e73", true}},
-     3, CASES},
+     3,
+     CASES},
     {"gather of a fraction of the words, round trip", "fraction read", true, 0, 0, {COPIES(CASE_GATHER)}, 3, CASES},
-    {"scatter to a fraction of the words, round trip", "fraction written", true, 0, 0, {COPIES(CASE_SCATTER)}, 3, CASES},
+    {"scatter to a fraction of the words, round trip",
+     "fraction written",
+     true,
+     0,
+     0,
+     {COPIES(CASE_SCATTER)},
+     3,
+     CASES},
 };
 
 bool plot_write(const struct bench *b, const char *path)

@@ -38,7 +38,8 @@ size_t case_out_bytes(const struct launch *l)
     }
 }
 
-static bool same_sum(const struct launch *l, const struct outcome *o, unsigned long long expected, char *why, size_t size)
+static bool same_sum(const struct launch *l, const struct outcome *o, unsigned long long expected, char *why,
+                     size_t size)
 {
     unsigned long long sum = 0;
     for (unsigned b = 0; b < l->blocks; b++) sum += o->partial[b];
@@ -78,7 +79,8 @@ static bool verify_scatter(const struct launch *l, const struct outcome *o, char
     memcpy(expected, o->before, l->bytes);
     for (unsigned k = 0; k < count; k++) expected[position(k, count, stride, l->seed)] = host_mix(k + l->seed);
     bool same = true;
-    for (size_t i = 0; same && i < words; i++) same = same_word(i, ((const unsigned *)o->data)[i], expected[i], why, size);
+    for (size_t i = 0; same && i < words; i++)
+        same = same_word(i, ((const unsigned *)o->data)[i], expected[i], why, size);
     free(expected);
     return same;
 }

@@ -11,8 +11,9 @@ static void print_machine(const struct bench *b, FILE *to)
     fprintf(to, "zcbench on %s (%s), driver %d.%d, runtime %d.%d%s\n", m->gpu,
             format_bytes(m->memory, size, sizeof size), m->driver / 1000, m->driver % 100 / 10, m->runtime / 1000,
             m->runtime % 100 / 10, b->quick ? ", --quick" : "");
-    fprintf(to, "maps host memory: %s; registered memory keeps its address: %s; CPU atomics native: %s; reads pageable "
-                "memory: %s; integrated: %s\n",
+    fprintf(to,
+            "maps host memory: %s; registered memory keeps its address: %s; CPU atomics native: %s; reads pageable "
+            "memory: %s; integrated: %s\n",
             m->can_map ? "yes" : "no", m->registered_same_address ? "yes" : "no", m->native_atomics ? "yes" : "no",
             m->pageable_access ? "yes" : "no", m->integrated ? "yes" : "no");
 }
@@ -22,7 +23,8 @@ static void print_decisions(const struct bench *b, FILE *to)
     struct decision rows[8];
     unsigned count = decisions_list(b, rows, 8), against = 0;
     heading(to, "Which one? (round trips; within 10 % take zero-copy, since it saves code)");
-    fprintf(to, "%-46s %12s %12s %12s %7s  %-10s %s\n", "", "pageable", "pinned", "zero-copy", "ratio", "take", "textbook");
+    fprintf(to, "%-46s %12s %12s %12s %7s  %-10s %s\n", "", "pageable", "pinned", "zero-copy", "ratio", "take",
+            "textbook");
     for (unsigned i = 0; i < count; i++) {
         const struct cell *c = rows[i].cell;
         enum side copy = cell_best_copy(c), zero = cell_best_zero(c);
@@ -36,8 +38,9 @@ static void print_decisions(const struct bench *b, FILE *to)
                 agrees ? "" : "  <- not on this machine");
         against += !agrees;
     }
-    fprintf(to, "zero-copy is the fastest of mapped, registered and (where the CPU only writes) write-combined; the ratio "
-                "is to the faster explicit copy.\n");
+    fprintf(to,
+            "zero-copy is the fastest of mapped, registered and (where the CPU only writes) write-combined; the ratio "
+            "is to the faster explicit copy.\n");
     if (against)
         fprintf(to, "The textbook's advice does not hold here in %u of %u rows.\n", against, count);
     else
@@ -77,7 +80,8 @@ static void print_crossovers(const struct bench *b, FILE *to)
         print_limit(b, to, c->id, c->density, RULE);
         fprintf(to, "\n");
     }
-    fprintf(to, ">= means: at the largest size measured, too. Where the data stays on the device for many launches, compare the "
+    fprintf(to, ">= means: at the largest size measured, too. Where the data stays on the device for many launches, "
+                "compare the "
                 "kernels alone instead.\n");
 }
 
@@ -85,8 +89,8 @@ static void print_cells(const struct bench *b, FILE *to)
 {
     char size[32], t[7][32];
     heading(to, "Every kernel: round trip on each side, kernel alone on the device and on mapped memory (medians)");
-    fprintf(to, "%-19s %9s %10s |%9s %9s %9s %9s %9s %7s |%9s %9s %7s\n", "kernel", "size", "density", "pageable", "pinned",
-            "mapped", "regist.", "wr.comb.", "spread", "on device", "on host", "ratio");
+    fprintf(to, "%-19s %9s %10s |%9s %9s %9s %9s %9s %7s |%9s %9s %7s\n", "kernel", "size", "density", "pageable",
+            "pinned", "mapped", "regist.", "wr.comb.", "spread", "on device", "on host", "ratio");
     for (unsigned i = 0; i < b->cell_count; i++) {
         const struct cell *c = &b->cells[i];
         const struct spread *m = &c->trip[SIDE_MAPPED];
@@ -100,10 +104,12 @@ static void print_cells(const struct bench *b, FILE *to)
         fprintf(to, "%-19s %9s %10s |%9s %9s %9s %9s %9s %5.0f %% |%9s %9s %6.1fx\n", bench_cases[c->id].name,
                 format_bytes(c->bytes, size, sizeof size), density, t[0], t[1], t[2], t[3], t[4],
                 m->median > 0 ? 50 * (m->p90 - m->p10) / m->median : 0,
-                format_ns(c->kernel[SIDE_PAGEABLE].median, t[5], 32), format_ns(c->kernel[SIDE_MAPPED].median, t[6], 32),
+                format_ns(c->kernel[SIDE_PAGEABLE].median, t[5], 32),
+                format_ns(c->kernel[SIDE_MAPPED].median, t[6], 32),
                 c->kernel[SIDE_MAPPED].median / c->kernel[SIDE_PAGEABLE].median);
     }
-    fprintf(to, "spread: half the distance of the 10th and the 90th percentile of the mapped side, in percent of its median.\n");
+    fprintf(to, "spread: half the distance of the 10th and the 90th percentile of the mapped side, in percent of its "
+                "median.\n");
 }
 
 static void print_gbs(FILE *to, double gbs)
@@ -154,9 +160,11 @@ static void print_bandwidth(const struct bench *b, FILE *to)
 {
     const struct bandwidth *w = &b->bandwidth;
     heading(to, "Bandwidth, GB/s (published for an H100: zero-copy reads 35, writes 52.8, copy engine 57)");
-    fprintf(to, "copy engine: to the device %.1f, from it %.1f, both at once %.1f\n", w->copy_h2d, w->copy_d2h, w->copy_both);
-    fprintf(to, "zero-copy:   stream_read %.1f, stream_write %.1f; best variants: read %.1f (%.0f %% of the copy engine), "
-                "write %.1f (%.0f %%)\n",
+    fprintf(to, "copy engine: to the device %.1f, from it %.1f, both at once %.1f\n", w->copy_h2d, w->copy_d2h,
+            w->copy_both);
+    fprintf(to,
+            "zero-copy:   stream_read %.1f, stream_write %.1f; best variants: read %.1f (%.0f %% of the copy engine), "
+            "write %.1f (%.0f %%)\n",
             w->default_read, w->default_write, w->zero_read, 100 * w->zero_read / w->copy_h2d, w->zero_write,
             100 * w->zero_write / w->copy_d2h);
     for (unsigned i = 0; i < b->tune_count; i++)
@@ -184,7 +192,8 @@ static void print_overlap(const struct bench *b, FILE *to)
                 const struct bar *bar = &b->bars[i];
                 if (bar->way != way || bar->lane != lane) continue;
                 any = true;
-                for (int x = (int)(bar->start_ns / longest * (width - 1)); x <= (int)(bar->end_ns / longest * (width - 1)); x++)
+                for (int x = (int)(bar->start_ns / longest * (width - 1));
+                     x <= (int)(bar->end_ns / longest * (width - 1)); x++)
                     if (x >= 0 && x < width) line[x] = lanes[lane];
             }
             if (any) fprintf(to, "  %s\n", line);

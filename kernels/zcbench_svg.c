@@ -26,14 +26,17 @@ static void escaped(FILE *to, const char *text)
 
 void svg_text(FILE *to, double x, double y, const char *anchor, int size, const char *colour, const char *text)
 {
-    fprintf(to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-size=\"%d\" fill=\"%s\">", x, y, anchor, size, colour);
+    fprintf(to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-size=\"%d\" fill=\"%s\">", x, y, anchor, size,
+            colour);
     escaped(to, text);
     fputs("</text>\n", to);
 }
 
 void svg_bar(FILE *to, double x, double y, double width, double height, const char *colour, const char *tip)
 {
-    fprintf(to, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" stroke=\"#ffffff\" stroke-width=\"0.5\"><title>",
+    fprintf(to,
+            "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" stroke=\"#ffffff\" "
+            "stroke-width=\"0.5\"><title>",
             x, y, width < 0.5 ? 0.5 : width, height, colour);
     escaped(to, tip);
     fputs("</title></rect>\n", to);
@@ -80,8 +83,8 @@ void chart_frame(const struct chart *c)
         tick_text(AXIS_NS, y, text, sizeof text);
         svg_text(c->to, c->left - 6, at_y(c, y) + 3, "end", 10, "#444444", text);
     }
-    fprintf(c->to, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"none\" stroke=\"#888888\"/>\n", c->left,
-            c->top, c->width, c->height);
+    fprintf(c->to, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"none\" stroke=\"#888888\"/>\n",
+            c->left, c->top, c->width, c->height);
 }
 
 void chart_line(struct chart *c, const char *name, const char *colour, bool dashed, const double *x, const double *y,
@@ -95,7 +98,8 @@ void chart_line(struct chart *c, const char *name, const char *colour, bool dash
     fputs("\"/>\n", c->to);
     for (unsigned i = 0; i < count; i++)
         if (y[i] > 0)
-            fprintf(c->to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"%s\"/>\n", at_x(c, x[i]), at_y(c, y[i]), colour);
+            fprintf(c->to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"%s\"/>\n", at_x(c, x[i]), at_y(c, y[i]),
+                    colour);
     double legend_y = c->top + 14 + 15 * c->legends++;
     snprintf(style, sizeof style, "stroke=\"%s\" stroke-width=\"2\"%s", colour, dash);
     line(c->to, c->left + 8, legend_y - 4, c->left + 28, legend_y - 4, style);
@@ -107,5 +111,6 @@ void chart_mark(const struct chart *c, double x, const char *word)
     if (!(x > c->x_min && x < c->x_max)) return;
     line(c->to, at_x(c, x), c->top, at_x(c, x), c->top + c->height, "stroke=\"#222222\" stroke-dasharray=\"2 3\"");
     bool right = at_x(c, x) > c->left + c->width * 0.6;
-    svg_text(c->to, at_x(c, x) + (right ? -4 : 4), c->top + c->height - 8, right ? "end" : "start", 10, "#222222", word);
+    svg_text(c->to, at_x(c, x) + (right ? -4 : 4), c->top + c->height - 8, right ? "end" : "start", 10, "#222222",
+             word);
 }

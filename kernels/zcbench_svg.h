@@ -23,8 +23,8 @@ void svg_bar(FILE *to, double x, double y, double width, double height, const ch
 
 void chart_frame(const struct chart *chart);
 /* Points whose y is not positive are left out. */
-void chart_line(struct chart *chart, const char *name, const char *colour, bool dashed, const double *x, const double *y,
-                unsigned count);
+void chart_line(struct chart *chart, const char *name, const char *colour, bool dashed, const double *x,
+                const double *y, unsigned count);
 /* A vertical line with a word beside it; nothing if x is outside the chart. */
 void chart_mark(const struct chart *chart, double x, const char *word);
 

@@ -1,11 +1,15 @@
-/* Variants of the streaming kernels over mapped memory: access width, loads in flight, order of the accesses, cache hints,
- * the bulk copy engine of sm_90, and the number of blocks. One run tells which of them the bus likes best. Templates, so
- * they are for the GPU alone; what wins becomes the bundled kernel. */
+/* Variants of the streaming kernels over mapped memory: access width, loads in flight, order of the accesses, cache
+ * hints, the bulk copy engine of sm_90, and the number of blocks. One run tells which of them the bus likes best.
+ * Templates, so they are for the GPU alone; what wins becomes the bundled kernel. */
 #include <string.h>
 #include "kernels/common.cuh"
 #include "kernels/zcbench.h"
 
-enum order { ORDER_GRID, ORDER_TILE, ORDER_CHUNK }; /* neighbours: the whole grid's, the block's, each block its own part */
+enum order {
+    ORDER_GRID,
+    ORDER_TILE,
+    ORDER_CHUNK
+}; /* neighbours: the whole grid's, the block's, each block its own part */
 enum hint { HINT_NONE, HINT_L2_128, HINT_L2_256, HINT_STREAMING };
 
 struct alignas(4) word1 {
@@ -226,7 +230,8 @@ static bool run_variant(struct tuner *t, const struct variant *v, void *data, si
 static bool tune_buffer(struct bench *bench, struct tuner *t, void *data, size_t bytes, const char *memory,
                         bool read_only_best)
 {
-    unsigned sms = (unsigned)bench->machine.sms, grids[] = {sms / 8 + 1, sms / 4, sms / 2, sms, 2 * sms, 4 * sms, 8 * sms};
+    unsigned sms = (unsigned)bench->machine.sms,
+             grids[] = {sms / 8 + 1, sms / 4, sms / 2, sms, 2 * sms, 4 * sms, 8 * sms};
     unsigned times = bench->quick ? 2 : 5;
     unsigned long long expected = 0;
     int major = 0;

@@ -91,7 +91,8 @@ int wrong_use_child(const char *name)
     if (!strncmp(name, "map-", 4)) { /* for devices that cannot map host memory */
         cudaError_t e = !strcmp(name, "map-register") ? cudaHostRegister(pageable, BYTES, cudaHostRegisterMapped)
                                                       : cudaHostAlloc(&pinned, BYTES, cudaHostAllocMapped);
-        return end_with(e != cudaSuccess || strcmp(name, "map-pointer") ? e : cudaHostGetDevicePointer(&device, pinned, 0));
+        return end_with(e != cudaSuccess || strcmp(name, "map-pointer") ? e
+                                                                        : cudaHostGetDevicePointer(&device, pinned, 0));
     }
     if (!TRY(cudaHostAlloc(&pinned, BYTES, cudaHostAllocMapped)) || !TRY(cudaMalloc(&device, BYTES))) return 1;
     if (!strcmp(name, "free-pinned")) {
@@ -111,7 +112,8 @@ int wrong_use_child(const char *name)
     }
     unsigned *target = (unsigned *)pageable;
     if (!strcmp(name, "kernel-unregistered")) {
-        if (!TRY(cudaHostRegister(pageable, BYTES, cudaHostRegisterMapped)) || !TRY(cudaHostUnregister(pageable))) return 1;
+        if (!TRY(cudaHostRegister(pageable, BYTES, cudaHostRegisterMapped)) || !TRY(cudaHostUnregister(pageable)))
+            return 1;
     } else if (!strcmp(name, "kernel-read-only")) {
         cudaError_t e = cudaHostRegister(pageable, BYTES, cudaHostRegisterMapped | cudaHostRegisterReadOnly);
         if (e != cudaSuccess) return end_with(e);
@@ -143,11 +145,13 @@ static bool in_a_process(const struct bench *b, const char *name, char *reply, s
     }
     close(out[1]);
     size_t length = 0;
-    for (ssize_t n; length + 1 < size && (n = read(out[0], reply + length, size - 1 - length)) > 0;) length += (size_t)n;
+    for (ssize_t n; length + 1 < size && (n = read(out[0], reply + length, size - 1 - length)) > 0;)
+        length += (size_t)n;
     reply[length] = 0;
     reply[strcspn(reply, "\n")] = 0;
     close(out[0]);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
     if (WIFSIGNALED(status))
         snprintf(reply, size, "the process dies: %s", strsignal(WTERMSIG(status)));
     else if (!length)
