@@ -28,6 +28,8 @@ bool driver_load(void)
 #define X(name) *(void **)&d.name = function_or_missing(#name, 0);
 #include "driver.def"
 #undef X
+    /* From 13.0 on the name means the form that takes a context. */
+    *(void **)&d.cuCtxSynchronize = driver_function("cuCtxSynchronize", 12000, 0);
     *(void **)&d.htod_ptds = function_or_missing("cuMemcpyHtoD", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
     *(void **)&d.dtoh_ptds = function_or_missing("cuMemcpyDtoH", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
     *(void **)&d.dtod_ptds = function_or_missing("cuMemcpyDtoD", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
