@@ -8,6 +8,7 @@ enum {
     JUDGED_PERIODS = 32,
     WARMUP_PERIODS = 4, /* of a start from a profile: modules load, caches fill */
     FAILURES_MOST = 20,
+    UNSTEADY_MOST = 64, /* then the loop is taken to be like that */
 };
 #define SETTLE_BLOCK_NS 50000000ull /* a slow loop's block of periods ends early */
 #define PROVEN_FACTOR   4           /* worst case of kernels that ran well with the window on the host before */
@@ -173,6 +174,8 @@ static void window_begin_stay(struct earn_window *window, struct earn_run *run, 
     window->balance_ns = 0;
     window->bar_ns = 2 * round_trip > 4 * period ? 2 * round_trip : 4 * period;
     while (patience-- && 2 * window->bar_ns < (window->gained_ns - window->lost_ns) / 2) window->bar_ns *= 2;
+    window->late_ns = period > 0 ? 4 * period + window->bar_ns / 2 : __builtin_inf();
+    window->clipped_ns = 0;
     window->start_ns = now_ns;
     window->copies_in_period = 0;
     window->last_ns = now_ns;
@@ -318,6 +321,7 @@ static void window_moved_to_host(struct earn_window *window, struct earn_run *ru
 static void window_moved_to_device(struct earn_window *window, struct earn_run *run, double cost_ns, uint64_t now_ns)
 {
     window->moves_to_device++;
+    atomic_fetch_add(&run->moved, 1);
     if (window->place == EARN_HOST) {
         window->returns++;
         window->balance_ns -= cost_ns;
@@ -338,6 +342,7 @@ void earn_moved(struct earn_window *window, struct earn_run *run, enum earn_plac
 {
     window->skip = 0;
     if (answer == EARN_BUSY) {
+        if (place == EARN_DEVICE) atomic_fetch_add(&run->refused, 1);
         if (window->busy < 6) window->busy++;
         window->skip = 1u << window->busy >> 1;
         if (place == EARN_HOST) {
@@ -372,7 +377,8 @@ static double window_worst_ns(const struct earn_window *window, const struct ear
     double launches = 1 + kernels_ns / LAUNCH_NS;
     bool told = atomic_load_explicit(&run->kernels_class, memory_order_relaxed) != COST_CLASSES;
     if (told && loss != UINT64_MAX && launches * (double)loss < worst) worst = launches * (double)loss;
-    return worst;
+    /* A way back that is refused costs further periods. */
+    return worst * (1 + (double)atomic_load(&run->refused) / (1 + (double)atomic_load(&run->moved)));
 }
 
 static enum earn_decision window_consider(struct earn_window *window, struct earn_run *run, uint64_t now_ns)
@@ -389,6 +395,12 @@ static enum earn_decision window_consider(struct earn_window *window, struct ear
         return EARN_STAY;
     }
     if (since_told < 8 * period) return EARN_STAY;
+    if (!periods_steady(&window->periods, 0.25) && window->unsteady < UNSTEADY_MOST) {
+        window->unsteady++;
+        window->reason = "its loop is changing";
+        return EARN_STAY;
+    }
+    window->unsteady = 0;
 
     double kernels_ns = period - window->native_ns / window->period_count;
     if (kernels_ns < period / 8) kernels_ns = period / 8;
@@ -439,6 +451,7 @@ static enum earn_decision window_settle(struct earn_window *window, struct earn_
 {
     if (window->usual_ns <= 0) window_set_reference(window, 1.25 * usual_ns, 1.25 * usual_ns, 2 * usual_ns);
     window->state = EARN_SETTLED;
+    window->unexplained = 0;
     window->reason = "its loop is faster on the host";
     window->excess_ns = 0;
     window->host_ns = periods_clipped_mean(&window->periods, window->clip_ns);
@@ -455,6 +468,16 @@ static enum earn_decision window_settle(struct earn_window *window, struct earn_
     run_end_turn(run, window);
     run_next_epoch(run, window);
     return EARN_STAY;
+}
+
+/* Nothing but elided copies makes a period shorter; a gain far beyond theirs means that the loop itself has changed.
+ * Once is believed. */
+static bool trial_explained(const struct earn_window *window, double gain_ns)
+{
+    double copies = window->cached_saved_ns[COST_H2D] > window->cached_saved_ns[COST_D2H]
+                        ? window->cached_saved_ns[COST_H2D]
+                        : window->cached_saved_ns[COST_D2H];
+    return gain_ns <= 2 * copies + 0.15 * window->usual_ns || window->unexplained;
 }
 
 static const char far_above[] = "a period on the host was far above the usual one";
@@ -488,6 +511,10 @@ static enum earn_decision trial_period(struct earn_window *window, struct earn_r
     double limit = count == 8 ? 0.7 : count == 16 ? 0.8 : count == 32 ? 0.95 : 0;
     window->tried_ns = mid;
     if (usual <= 0) return count < JUDGED_PERIODS ? EARN_STAY : window_settle(window, run, mid, now_ns);
+    if (mid <= limit * usual && !trial_explained(window, usual - mid)) {
+        window->unexplained++;
+        return window_go_back(window, run, "its loop changed during the trial", 1);
+    }
     if (mid <= limit * usual && periods_clipped_mean(&window->periods, window->clip_ns) <= window->mean_ns)
         return window_settle(window, run, mid, now_ns);
     if (mid > 1.25 * usual) return window_give_up(window, run, "slower on the host", lessons_of(window, mid));
@@ -546,6 +573,22 @@ static void host_charge(struct earn_window *window, double over_ns)
     window->balance_ns -= over_ns < window->charge_ns ? over_ns : window->charge_ns;
 }
 
+/* Periods up to the alarm were seen on the device, too: they count as at most 4 times the usual one, unless there are
+ * two in a row. */
+static void host_count(struct earn_window *window, double copies, double copy_ns)
+{
+    if (window->mean_ns <= 0) return;
+    double over = (copy_ns - window->mean_ns) * copies, before = window->clipped_ns;
+    bool natural = copy_ns > window->clip_ns && copy_ns <= window->alarm_ns;
+    window->clipped_ns = 0;
+    if (natural && before > 0) over += before;
+    if (natural && before <= 0) {
+        window->clipped_ns = (copy_ns - window->clip_ns) * copies;
+        over -= window->clipped_ns;
+    }
+    host_charge(window, over);
+}
+
 static enum earn_decision host_period(struct earn_window *window, struct earn_run *run, double copies, double copy_ns,
                                       uint64_t now_ns)
 {
@@ -555,10 +598,7 @@ static enum earn_decision host_period(struct earn_window *window, struct earn_ru
         window->block_start_ns = now_ns;
         return EARN_STAY;
     }
-    if (window->mean_ns > 0) {
-        double counted = copy_ns > window->alarm_ns || copy_ns < window->clip_ns ? copy_ns : window->clip_ns;
-        host_charge(window, (counted - window->mean_ns) * copies);
-    }
+    host_count(window, copies, copy_ns);
     if (window->state == EARN_SETTLED) return settled_period(window, run, copy_ns, now_ns);
     periods_add(&window->periods, copy_ns);
     return trial_period(window, run, copy_ns, now_ns);
@@ -566,11 +606,24 @@ static enum earn_decision host_period(struct earn_window *window, struct earn_ru
 
 /* ---- copies ---- */
 
+/* A move back that was refused is asked for again, ever more rarely. */
+static enum earn_decision window_ask_again(struct earn_window *window)
+{
+    if (__builtin_expect(window->asked != EARN_TO_DEVICE, 1)) return EARN_STAY;
+    if (!window->skip) return EARN_TO_DEVICE;
+    window->skip--;
+    return EARN_STAY;
+}
+
 static enum earn_decision window_period(struct earn_window *window, struct earn_run *run, double period_ns,
                                         uint32_t copies, uint64_t now_ns)
 {
     uint32_t epoch = atomic_load_explicit(&run->epoch, memory_order_relaxed);
     double copy_ns = period_ns / copies;
+    if (__builtin_expect(window->asked == EARN_TO_DEVICE, 0)) {
+        host_count(window, copies, copy_ns);
+        return window_ask_again(window);
+    }
     if (__builtin_expect(epoch != window->epoch, 0)) {
         window->epoch = epoch;
         if (window->place == EARN_DEVICE) {
@@ -620,19 +673,17 @@ enum earn_decision earn_copy(struct earn_window *window, struct earn_run *run, c
         window->native_ns += window->cached_native_ns[direction];
     }
     if (window->state == EARN_FIXED || !copy->waited) return EARN_STAY;
-    if (__builtin_expect(window->asked == EARN_TO_DEVICE, 0)) {
-        if (!window->skip) return EARN_TO_DEVICE;
-        window->skip--;
-        return EARN_STAY;
-    }
     uint32_t copies = ++window->copies_in_period;
-    if (key != window->anchor && copies < GROUP_COPIES && window->start_ns) return EARN_STAY;
+    if (key != window->anchor && copies < GROUP_COPIES && window->start_ns &&
+        (window->place == EARN_DEVICE || (double)(now_ns - window->start_ns) < window->late_ns))
+        return window_ask_again(window);
 
     uint64_t start_ns = window->start_ns;
     window->anchor = key;
     window->start_ns = now_ns;
     window->copies_in_period = 0;
-    return start_ns ? window_period(window, run, (double)(now_ns - start_ns), copies, now_ns) : EARN_STAY;
+    if (!start_ns) return window_ask_again(window);
+    return window_period(window, run, (double)(now_ns - start_ns), copies, now_ns);
 }
 
 /* ---- launches ---- */

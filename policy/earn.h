@@ -10,8 +10,8 @@
  *  - Period: the time from one copy of an anchor (same place in the window, same direction) to its next, divided by the
  * copies in between; at most 64 copies, so that copies which never repeat a place still make periods. Only copies that
  * wait for the GPU count, since only the time between waits tells what the GPU took.
- *  - Try: evidence >= moving there and back x 2^(failures so far), 16 periods seen since anything last moved, no other
- * window on trial, and the worst case of the trial fits in what is left of the budget.
+ *  - Try: evidence >= moving there and back x 2^(failures so far), 16 steady periods seen since anything last moved, no
+ * other window on trial, and the worst case of the trial fits in what is left of the budget.
  *  - Judge: every host period is compared with the device's usual one; the sum of what it took longer (never below
  * zero) is the excess. Excess beyond a bar (the price of a needless move) moves the window back, so one hot period does
  * it at once and a slightly slower loop does it soon. After 4, 8 and 16 periods a clearly slower usual period moves it
@@ -98,6 +98,7 @@ struct earn_run {
     _Atomic uint64_t kernels_loss_ns; /* likewise: most that one launch may lose; UINT64_MAX: not known */
     _Atomic uint64_t cleared_ns;
     _Atomic uint64_t tick_ns;
+    _Atomic uint32_t moved, refused; /* moves back: done, answered EARN_BUSY */
 };
 
 /* Where a window (or its site) ended: kept in profiles, and given to further windows of the same site. */
@@ -132,12 +133,15 @@ struct earn_window {
     double outlier_ns;      /* the period that ended the last stay */
     double kernels_ns;      /* the part of a device period in which kernels can run */
     double charge_ns;       /* most that one period may be charged with: the worst any kernel could do */
+    double late_ns;         /* a period on the host that lasts longer is over, whatever its copies */
     double bar_ns;          /* excess that ends the stay; half of it while on trial */
     uint32_t patience;      /* doublings of the bar: long periods that turned out to be nothing */
     bool hiccup;            /* the last stay gained and ended by a long period */
 
     /* the stay on the host */
     double excess_ns;
+    double clipped_ns; /* what was not counted of the last period because such long ones were usual */
+    uint32_t unsteady, unexplained;
     double balance_ns; /* gained less lost by periods, moves included */
     double host_ns;    /* usual period when settled, per copy */
     double block_ns;
@@ -214,7 +218,7 @@ enum earn_decision earn_kernel(struct earn_window *window, struct earn_run *run,
  */
 void earn_announce(struct earn_run *run, uint64_t kernel, enum cost_class kernels, double loss_ns);
 
-/* At launches, now and then (every 16th or so): if earn_tick_due, the caller asks earn_tick for every window on the
+/* At every launch, or every few: if earn_tick_due, the caller asks earn_tick for every window on the
  * host. */
 bool earn_tick_due(struct earn_run *run, uint64_t now_ns);
 enum earn_decision earn_tick(struct earn_window *window, struct earn_run *run, uint64_t now_ns);

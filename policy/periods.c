@@ -5,18 +5,29 @@ static unsigned kept(const struct periods *periods)
     return periods->count < PERIODS_KEPT ? periods->count : PERIODS_KEPT;
 }
 
-double periods_usual(const struct periods *periods)
+/* Mean of `count` periods from the one numbered `first` on, without the longest eighth. */
+static double usual_of(const struct periods *periods, unsigned first, unsigned count)
 {
     float sorted[PERIODS_KEPT];
-    unsigned count = kept(periods), dropped = count / 8;
+    unsigned dropped = count / 8;
     double sum = 0;
     for (unsigned i = 0; i < count; i++) {
+        float ns = periods->ns[(first + i) % PERIODS_KEPT];
         unsigned at = i;
-        for (; at && sorted[at - 1] > periods->ns[i]; at--) sorted[at] = sorted[at - 1];
-        sorted[at] = periods->ns[i];
+        for (; at && sorted[at - 1] > ns; at--) sorted[at] = sorted[at - 1];
+        sorted[at] = ns;
     }
     for (unsigned i = 0; i < count - dropped; i++) sum += (double)sorted[i];
     return count ? sum / (count - dropped) : 0;
+}
+
+double periods_usual(const struct periods *periods) { return usual_of(periods, 0, kept(periods)); }
+
+bool periods_steady(const struct periods *periods, double share)
+{
+    unsigned count = kept(periods), half = count / 2, first = periods->count - count;
+    double older = usual_of(periods, first, half), newer = usual_of(periods, first + half, count - half);
+    return older <= newer * (1 + share) && newer <= older * (1 + share);
 }
 
 double periods_clipped_mean(const struct periods *periods, double most_ns)

@@ -2,6 +2,7 @@
 #ifndef POLICY_PERIODS_H
 #define POLICY_PERIODS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define PERIODS_KEPT 32
@@ -27,5 +28,9 @@ double periods_clipped_mean(const struct periods *periods, double most_ns);
 
 /* The second longest: a length that was seen more than once, or nearly. 0 if there are fewer than two. */
 double periods_second_longest(const struct periods *periods);
+
+/* Whether what is usual in the older half and in the newer half differs by at most `share` of the smaller one: no
+ * change of the loop lies among them. */
+bool periods_steady(const struct periods *periods, double share);
 
 #endif
