@@ -25,12 +25,17 @@ struct entry {
     bool added;
 };
 
+struct freed {
+    uintptr_t address;
+    struct site *site; /* that had allocated it */
+};
+
 static struct {
     struct lock lock;
     struct entry *table;
     struct entry *unused; /* linked through hh.next */
     struct buffer_totals totals[BUFFER_KINDS];
-    uintptr_t freed[FREED_KEPT]; /* a ring */
+    struct freed freed[FREED_KEPT]; /* a ring */
     uint32_t freed_next;
     _Atomic uint64_t id;
 } buffers = {.lock = LOCK_INITIALIZER};
@@ -151,7 +156,7 @@ bool buffer_remove(uintptr_t address, struct buffer *out)
     if (entry) {
         *out = entry->buffer;
         entry_remove(entry);
-        buffers.freed[buffers.freed_next++ % FREED_KEPT] = address;
+        buffers.freed[buffers.freed_next++ % FREED_KEPT] = (struct freed){address, out->site};
     }
     lock_release(&buffers.lock);
     return entry != NULL;
@@ -187,12 +192,18 @@ void buffer_for_each(void (*visit)(const struct buffer *buffer, void *argument),
     lock_release(&buffers.lock);
 }
 
-bool buffer_was_freed(uintptr_t address)
+bool buffer_was_freed(uintptr_t address) { return buffer_freed_site(address, NULL); }
+
+bool buffer_freed_site(uintptr_t address, struct site **site)
 {
     bool freed = false;
     lock_acquire(&buffers.lock);
-    if (!entry_find(address)) /* else it was handed out again */
-        for (unsigned i = 0; i < FREED_KEPT && !freed; i++) freed = address && buffers.freed[i] == address;
+    if (address && !entry_find(address)) /* else it was handed out again */
+        for (unsigned i = 1; i <= FREED_KEPT && !freed; i++) {
+            const struct freed *latest = &buffers.freed[(buffers.freed_next - i) % FREED_KEPT];
+            freed = latest->address == address;
+            if (freed && site) *site = latest->site;
+        }
     lock_release(&buffers.lock);
     return freed;
 }

@@ -46,6 +46,8 @@ void buffer_for_each(void (*visit)(const struct buffer *buffer, void *argument),
 /* Remembers the last few thousand freed addresses, so that a second free can be named; true if `address` is among them
  * and was not handed out again. */
 bool buffer_was_freed(uintptr_t address);
+/* The same, and where it had been allocated. */
+bool buffer_freed_site(uintptr_t address, struct site **site);
 uint64_t buffer_next_id(void);
 void buffer_totals(struct buffer_totals totals[BUFFER_KINDS]);
 /* The table's lock, around fork. */

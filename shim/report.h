@@ -1,8 +1,9 @@
-/* What the shim tells at exit. Text for people or JSON, from the same emitter. Makes no driver call and no allocation through
- * the hooked malloc; works with fd 2 closed; one report per process (a forked child that did not exec reports nothing;
- * compare getpid()). Silent when there is nothing to say and nobody asked. */
+/* What the shim tells at exit. Text for people or JSON, from the same emitter. Makes no driver call and no allocation
+ * through the hooked malloc; works with fd 2 closed; one report per process (a forked child that did not exec reports
+ * nothing; compare getpid()). Silent when there is nothing to say and nobody asked. */
 #ifndef SHIM_REPORT_H
 #define SHIM_REPORT_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "shim/site.h"
@@ -23,6 +24,12 @@ enum misuse {
 };
 /* The driver's answer was given to the program; this only remembers it. `allocated` may be NULL (unknown). */
 void report_misuse(enum misuse kind, const void *address, struct site *allocated, struct site *freed);
+
+/* The run over time, for the trace and the charts. Cheap enough for every copy and every allocation: one comparison,
+ * unless a sample is due. `now_ns` is of clock_ns(). */
+void report_tick(uint64_t now_ns);
+/* A window of the site moved. The first few thousand moves are kept. */
+void report_moved(struct site *site, bool to_host, size_t bytes, uint64_t now_ns, uint64_t took_ns);
 
 /* Writes the report if there is one to write. Called once, from the library's destructor (shim.c). */
 void report_at_exit(void);

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include "shim/arena.h"
+#include "shim/buffer.h"
 #include "shim/lock.h"
 #include "shim/log.h"
 
@@ -46,6 +47,7 @@ void report_note(const char *format, ...)
 
 void report_misuse(enum misuse kind, const void *address, struct site *allocated, struct site *freed)
 {
+    if (kind == MISUSE_DOUBLE_FREE && !allocated) buffer_freed_site((uintptr_t)address, &allocated);
     lock_acquire(&records.lock);
     struct misuse_record **end = &records.misuses;
     while (*end && ((*end)->kind != kind || (*end)->allocated != allocated || (*end)->freed != freed))

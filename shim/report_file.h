@@ -1,0 +1,21 @@
+/* The file of a report: never an existing one, never through a symbolic link, readable by its owner only. */
+#ifndef SHIM_REPORT_FILE_H
+#define SHIM_REPORT_FILE_H
+#include <stddef.h>
+
+/* Remembers the present folder for relative paths, since the program may change it. */
+void report_file_start(void);
+
+/* Expands %p process, %h host, %e program, %r rank of MPI or Slurm, %%; puts the folder of the start before relative
+ * paths. A path that ends in / gets a file name. The length it has, as snprintf. */
+size_t report_file_expand(char *path, size_t capacity, const char *pattern, const char *extension);
+
+/* Creates the file, as PATH.1, PATH.2, ... if the name is taken; the name is written back. -1: `error` says why. */
+int report_file_create(char *path, size_t capacity, int *error);
+
+/* The rank, NULL outside of MPI and Slurm. */
+const char *report_rank(void);
+/* The name of the program's file, without folders; and the host's name. */
+size_t report_program(char *path, size_t capacity);
+size_t report_host(char *name, size_t capacity);
+#endif

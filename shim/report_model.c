@@ -1,0 +1,123 @@
+#include "shim/report_model.h"
+
+#include <string.h>
+
+const char *const report_statistic_names[REPORT_STATISTICS] = {
+#define STAT(name, unit, what) #name,
+#include "shim/stats.def"
+#undef STAT
+};
+
+const char *const report_kind_names[BUFFER_KINDS] = {"device", "pool", "managed", "pinned", "registered"};
+
+const char *const report_copies_names[REPORT_COPIES] = {"native_h2d", "native_d2h", "elided_h2d", "elided_d2h"};
+
+const char *const report_frame_names[FRAME_KINDS] = {"program", "cuda", "system"};
+
+const char *const report_misuse_names[MISUSE_KINDS] = {
+    [MISUSE_DOUBLE_FREE] = "double_free",
+    [MISUSE_INTERIOR_FREE] = "interior_free",
+    [MISUSE_FREE_OF_PINNED] = "free_of_pinned",
+    [MISUSE_FREE_HOST_OF_MALLOC] = "free_host_of_malloc",
+    [MISUSE_FREE_HOST_OF_DEVICE] = "free_host_of_device",
+    [MISUSE_FREE_OF_HOST] = "free_of_host",
+    [MISUSE_UNREGISTER_OF_ALLOC] = "unregister_of_alloc",
+};
+
+const char *const report_misuse_words[MISUSE_KINDS] = {
+    [MISUSE_DOUBLE_FREE] = "freed twice",
+    [MISUSE_INTERIOR_FREE] = "a pointer into a buffer was freed; free the address that the allocation returned",
+    [MISUSE_FREE_OF_PINNED] = "free() of pinned memory; use cudaFreeHost",
+    [MISUSE_FREE_HOST_OF_MALLOC] = "cudaFreeHost of memory that CUDA did not allocate; use free()",
+    [MISUSE_FREE_HOST_OF_DEVICE] = "cudaFreeHost of a device buffer; use cudaFree",
+    [MISUSE_FREE_OF_HOST] = "cudaFree of host memory; use cudaFreeHost for pinned memory, free() for the rest",
+    [MISUSE_UNREGISTER_OF_ALLOC] = "cudaHostUnregister of memory from cudaHostAlloc; use cudaFreeHost",
+};
+
+bool report_site_leaks(const struct report_site *site)
+{
+    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++)
+        if (site->usage[kind].live_count > 0) return true;
+    return false;
+}
+
+static void usage_add(struct report_usage *usage, uint64_t bytes, uint64_t count)
+{
+    usage->live_bytes += bytes;
+    usage->live_count += count;
+}
+
+void report_leaks_of(const struct report *report, struct report_leaks *leaks)
+{
+    memset(leaks, 0, sizeof *leaks);
+    for (size_t i = 0; i < report->site_count; i++)
+        for (unsigned kind = 0; report->sites[i].hidden_by && kind < BUFFER_KINDS; kind++) {
+            const struct report_usage *usage = &report->sites[i].usage[kind];
+            usage_add(&leaks->hidden[kind], usage->live_bytes, usage->live_count);
+        }
+    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) { /* the totals also count buffers without a site */
+        const struct report_usage *total = &report->totals[kind], *hidden = &leaks->hidden[kind];
+        usage_add(&leaks->shown[kind], total->live_bytes - hidden->live_bytes, total->live_count - hidden->live_count);
+        leaks->shown_bytes += leaks->shown[kind].live_bytes;
+        leaks->shown_count += leaks->shown[kind].live_count;
+        leaks->hidden_bytes += hidden->live_bytes;
+        leaks->hidden_count += hidden->live_count;
+    }
+}
+
+const struct report_site *report_site_of(const struct report *report, uint32_t id)
+{
+    for (size_t low = 0, high = report->site_count; low < high;) {
+        size_t middle = (low + high) / 2;
+        if (report->sites[middle].id == id) return &report->sites[middle];
+        if (report->sites[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+bool report_has_news(const struct report *report)
+{
+    static const enum report_statistic news[] = {STATISTIC_copies_h2d_elided, STATISTIC_copies_d2h_elided,
+                                                 STATISTIC_copies_by_kernel,  STATISTIC_moves_to_host,
+                                                 STATISTIC_moves_failed,      STATISTIC_host_copies_registered,
+                                                 STATISTIC_host_copies_staged};
+    struct report_leaks leaks;
+    report_leaks_of(report, &leaks);
+    if (leaks.shown_count > 0 || report->misuse_count > 0 || report->note_count > 0) return true;
+    if (strcmp(report->mode, "observe") == 0) return true;
+    for (size_t i = 0; i < sizeof news / sizeof *news; i++)
+        if (report->statistics[news[i]] > 0) return true;
+    return false;
+}
+
+/* facts.md's machine: what is left of a copy when the CPU does it on mapped memory, and what a pinned partner makes of
+ * a large one. */
+enum {
+    SMALL_MAX_BYTES = 64 << 10,
+    ELIDED_NS = 300,
+    CPU_BYTES_PER_US = 7400,
+    PINNED_NS = 8000,
+    PINNED_BYTES_PER_US = 50000
+};
+
+static uint64_t copies_without(const struct report_copies *copies, uint64_t each_ns, uint64_t bytes_per_us)
+{
+    uint64_t left = copies->count * each_ns + copies->bytes * 1000 / bytes_per_us;
+    return copies->ns > left ? copies->ns - left : 0;
+}
+
+void report_advise(const struct report_site *site, struct report_advice *advice)
+{
+    const struct report_copies *h2d = &site->copies[COPIES_NATIVE_H2D], *d2h = &site->copies[COPIES_NATIVE_D2H];
+    *advice =
+        (struct report_advice){ADVICE_NONE, h2d->count + d2h->count, h2d->bytes + d2h->bytes, h2d->ns + d2h->ns, 0};
+    if (advice->copies == 0) return;
+    uint64_t typical = advice->bytes / advice->copies;
+    bool small = typical <= SMALL_MAX_BYTES;
+    uint64_t each_ns = small ? ELIDED_NS : PINNED_NS, rate = small ? CPU_BYTES_PER_US : PINNED_BYTES_PER_US;
+    advice->saved_ns = copies_without(h2d, each_ns, rate) + copies_without(d2h, each_ns, rate);
+    if (advice->saved_ns > 0) advice->kind = small ? ADVICE_MAPPED : ADVICE_PINNED;
+}

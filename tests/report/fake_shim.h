@@ -1,0 +1,15 @@
+/* A stand-in for the preload library: the real report room, and hooks that hand out addresses without any driver. */
+#ifndef TESTS_REPORT_FAKE_SHIM_H
+#define TESTS_REPORT_FAKE_SHIM_H
+#include <stddef.h>
+#include <stdint.h>
+
+struct site;
+
+/* Reads ZCSHIM_* and arms the exit report, as the real library's constructor does. */
+void fake_start(void);
+struct site *fake_capture(void);
+/* `kind` is enum buffer_kind. Addresses count up from a fixed one, so that reports are the same in every run. */
+uintptr_t fake_allocate(int kind, size_t bytes);
+void fake_free(uintptr_t address);
+#endif
