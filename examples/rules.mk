@@ -22,3 +22,7 @@ $(BUILD)/examples/%: $(BUILD)/examples/%.o
 examples: $(EXAMPLE_BINS)
 ALL += $(EXAMPLE_BINS)
 .SECONDARY: $(EXAMPLE_BINS:=.o)
+
+.PHONY: demo
+demo: deps all
+	@BUILD=$(BUILD) tests/demo.sh

@@ -1,0 +1,19 @@
+# What runs on a GPU machine from a carried build: nothing here compiles then.
+GPU_TESTS := $(BUILD)/tests/gpu
+GPU_BINS  := $(addprefix $(GPU_TESTS)/,device_count micro micro-shared)
+
+$(GPU_TESTS)/device_count: tests/gpu/device_count.c
+	@mkdir -p $(@D)
+	$(CC) -O1 -Wall -Wextra $< -ldl -o $@
+$(GPU_TESTS)/micro.o: tests/gpu/micro.cu examples/example.h tests/gpu/micro_kernels.cuh
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) -g -I. -Xcompiler -Wall,-Wextra -c $< -o $@
+$(GPU_TESTS)/micro: $(GPU_TESTS)/micro.o
+	$(NVCC) $(NVCCFLAGS) $< -o $@
+$(GPU_TESTS)/micro-shared: $(GPU_TESTS)/micro.o
+	$(NVCC) $(NVCCFLAGS) -cudart shared $< -o $@
+ALL += $(GPU_BINS)
+
+bench-core:
+	BUILD=$(BUILD) $(PYTHON) tests/bench/core_table.py
+SUITES += bench-core
