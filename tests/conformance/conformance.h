@@ -21,20 +21,21 @@
 #include <stdint.h>
 #include <string.h>
 #include <cuda.h>
+#include <cudaTypedefs.h>
 
 /* The driver, as cudart takes it: every function from cuGetProcAddress_v2, which is all that is asked of dlsym. */
 struct driver {
     void *library;
-    __typeof__(cuGetProcAddress_v2) *get_proc_address;
-#define X(name) __typeof__(name) *name;
+    PFN_cuGetProcAddress_v12000 get_proc_address;
+#define X(name, version) PFN_##name##_v##version name;
 #include "driver.def"
 #undef X
     /* Per-thread default stream forms. */
-    __typeof__(cuMemcpyHtoD) *htod_ptds;
-    __typeof__(cuMemcpyDtoH) *dtoh_ptds;
-    __typeof__(cuMemcpyDtoD) *dtod_ptds;
-    __typeof__(cuMemsetD8) *memset_d8_ptds;
-    __typeof__(cuMemcpy) *memcpy_ptds;
+    PFN_cuMemcpyHtoD_v7000_ptds htod_ptds;
+    PFN_cuMemcpyDtoH_v7000_ptds dtoh_ptds;
+    PFN_cuMemcpyDtoD_v7000_ptds dtod_ptds;
+    PFN_cuMemsetD8_v7000_ptds memset_d8_ptds;
+    PFN_cuMemcpy_v7000_ptds memcpy_ptds;
 };
 extern struct driver d;
 

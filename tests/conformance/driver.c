@@ -13,9 +13,9 @@ void *driver_function(const char *name, int version, uint64_t flags)
     return function;
 }
 
-static void *function_or_missing(const char *name, uint64_t flags)
+static void *function_or_missing(const char *name, int version, uint64_t flags)
 {
-    void *function = driver_function(name, 13000, flags);
+    void *function = driver_function(name, version, flags);
     return function ? function : (void *)function_missing;
 }
 
@@ -25,16 +25,17 @@ bool driver_load(void)
     if (!d.library) return false;
     d.get_proc_address = (__typeof__(d.get_proc_address))dlsym(d.library, "cuGetProcAddress_v2");
     if (!d.get_proc_address) return false;
-#define X(name) *(void **)&d.name = function_or_missing(#name, 0);
+#define X(name, version) *(void **)&d.name = function_or_missing(#name, version, 0);
 #include "driver.def"
 #undef X
     /* From 13.0 on the name means the form that takes a context. */
     *(void **)&d.cuCtxSynchronize = driver_function("cuCtxSynchronize", 12000, 0);
-    *(void **)&d.htod_ptds = function_or_missing("cuMemcpyHtoD", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
-    *(void **)&d.dtoh_ptds = function_or_missing("cuMemcpyDtoH", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
-    *(void **)&d.dtod_ptds = function_or_missing("cuMemcpyDtoD", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
-    *(void **)&d.memset_d8_ptds = function_or_missing("cuMemsetD8", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
-    *(void **)&d.memcpy_ptds = function_or_missing("cuMemcpy", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    *(void **)&d.htod_ptds = function_or_missing("cuMemcpyHtoD", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    *(void **)&d.dtoh_ptds = function_or_missing("cuMemcpyDtoH", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    *(void **)&d.dtod_ptds = function_or_missing("cuMemcpyDtoD", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    *(void **)&d.memset_d8_ptds =
+        function_or_missing("cuMemsetD8", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    *(void **)&d.memcpy_ptds = function_or_missing("cuMemcpy", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
     return true;
 }
 

@@ -16,7 +16,7 @@ static CUgraphExec capture_round(CUdeviceptr device, void *source, void *target)
     MUST(d.cuMemcpyDtoHAsync(target, device, 64, stream));
     MUST(d.cuMemsetD32Async(device + 64, 7, 4, stream));
     MUST(d.cuStreamEndCapture(stream, &graph));
-    MUST(d.cuGraphInstantiate(&exec, graph, 0));
+    MUST(d.cuGraphInstantiateWithFlags(&exec, graph, 0));
     return exec;
 }
 
@@ -72,7 +72,7 @@ void graph_replay(void)
         MUST(d.cuGraphCreate(&graph, 0));
         MUST(d.cuGraphAddMemcpyNode(&first, graph, NULL, 0, &copy, fix.context));
         MUST(d.cuGraphAddMemsetNode(&second, graph, &first, 1, &set, fix.context));
-        MUST(d.cuGraphInstantiate(&exec, graph, 0));
+        MUST(d.cuGraphInstantiateWithFlags(&exec, graph, 0));
         CUresult code = d.cuGraphLaunch(exec, stream);
         MUST(d.cuStreamSynchronize(stream));
         answer("launch %s, %d %d", error_name(code), int_at(on.device), int_at(on.device + 64));
@@ -93,7 +93,7 @@ void graph_move(void)
         MUST(d.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
         launch(fix.ints_add, stream, (void *[]){&address, &count, &amount});
         MUST(d.cuStreamEndCapture(stream, &graph));
-        MUST(d.cuGraphInstantiate(&exec, graph, 0));
+        MUST(d.cuGraphInstantiateWithFlags(&exec, graph, 0));
         MUST(d.cuGraphLaunch(exec, stream));
         MUST(d.cuStreamSynchronize(stream));
         MUST(backing_to_device(address, 2 << 20));

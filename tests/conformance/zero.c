@@ -128,7 +128,6 @@ void answers_zero(void)
         copy.srcMemoryType = 0;
         answer("%s", error_name(d.cuMemcpy2D(&copy)));
     }
-    ASK(d.cuMemcpyHtoDAsync(on.device, on.pageable, 16, (CUstream)0x9999990), "HtoDAsync in a stream that never was");
     ASK(d.cuMemcpyHtoD(on.device, on.pageable, 1ull << 40), "HtoD of 2^40 bytes");
     ASK(d.cuMemcpyDtoH(on.pageable, on.device, 1ull << 40), "DtoH of 2^40 bytes");
     ASK(d.cuMemsetD8(on.device, 1, 1ull << 40), "MemsetD8 of 2^40 bytes");
