@@ -190,6 +190,8 @@ static void window_begin_stay(struct earn_window *window, struct earn_run *run, 
 
 static void window_end_stay(struct earn_window *window, struct earn_run *run)
 {
+    if (window->settled) atomic_fetch_sub(&run->settled, 1);
+    window->settled = false;
     if (window->balance_ns >= 0) {
         window->gained_ns += window->balance_ns;
     } else {
@@ -451,6 +453,7 @@ static enum earn_decision window_settle(struct earn_window *window, struct earn_
 {
     if (window->usual_ns <= 0) window_set_reference(window, 1.25 * usual_ns, 1.25 * usual_ns, 2 * usual_ns);
     window->state = EARN_SETTLED;
+    window->settled = true;
     window->unexplained = 0;
     window->reason = "its loop is faster on the host";
     window->excess_ns = 0;
@@ -464,7 +467,7 @@ static enum earn_decision window_settle(struct earn_window *window, struct earn_
     if (window->hiccup && window->patience < 6) window->patience++;
     window->hiccup = false;
     kernels_join(&window->proven, &window->met);
-    window->recheck_ns = now_ns + window->recheck_every_ns;
+    window->recheck_ns = now_ns + window->recheck_every_ns * (1 + atomic_fetch_add(&run->settled, 1));
     run_end_turn(run, window);
     run_next_epoch(run, window);
     return EARN_STAY;

@@ -49,9 +49,9 @@
 #include "cost.h"
 #include "periods.h"
 
-#define EARN_CONSTANT_NS     3000000ull /* lost at most by a run too short to have a budget */
-#define EARN_TICK_NS         1000000ull /* between two rounds of earn_tick */
-#define EARN_RECHECK_NS      1000000000ull
+#define EARN_CONSTANT_NS     3000000ull   /* lost at most by a run too short to have a budget */
+#define EARN_TICK_NS         1000000ull   /* between two rounds of earn_tick */
+#define EARN_RECHECK_NS      100000000ull /* x windows settled: the first time; then doubled */
 #define EARN_RECHECK_MOST_NS 64000000000ull
 
 enum earn_place { EARN_DEVICE, EARN_HOST };
@@ -98,6 +98,7 @@ struct earn_run {
     _Atomic uint64_t kernels_loss_ns; /* likewise: most that one launch may lose; UINT64_MAX: not known */
     _Atomic uint64_t cleared_ns;
     _Atomic uint64_t tick_ns;
+    _Atomic uint32_t settled;        /* windows */
     _Atomic uint32_t moved, refused; /* moves back: done, answered EARN_BUSY */
 };
 
@@ -148,6 +149,7 @@ struct earn_window {
     uint32_t block_count, drifted;
     bool rebase;     /* another window moved: find the new level of this one */
     bool from_past;  /* started on the host, not by a trial */
+    bool settled;    /* counted in run->settled */
     bool rechecking; /* left to compare again */
     bool failed;     /* the driver refused a move */
     uint64_t block_start_ns, settled_ns, recheck_ns, recheck_every_ns;
