@@ -8,6 +8,8 @@ import os
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+
 from core_measure import ALWAYS, BARE, BUILD, OFF, Failed, Table, alternate, environment, json_line, loop_us, need_device, ratios
 
 ROUNDS = int(os.environ.get("ROUNDS", "7"))

@@ -12,8 +12,22 @@ $(GPU_TESTS)/micro: $(GPU_TESTS)/micro.o
 	$(NVCC) $(NVCCFLAGS) $< -o $@
 $(GPU_TESTS)/micro-shared: $(GPU_TESTS)/micro.o
 	$(NVCC) $(NVCCFLAGS) -cudart shared $< -o $@
-ALL += $(GPU_BINS)
+GPU_USERS := $(patsubst tests/gpu/users/%.cu,$(GPU_TESTS)/users/%,$(wildcard tests/gpu/users/*.cu))
+$(GPU_USERS): $(GPU_TESTS)/users/%: tests/gpu/users/%.cu examples/example.h
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) -g -I. -Xcompiler -Wall,-Wextra $< -o $@
+ALL += $(GPU_BINS) $(GPU_USERS)
 
 bench-core:
 	BUILD=$(BUILD) $(PYTHON) tests/bench/core_table.py
 SUITES += bench-core
+
+gpu-frameworks:
+	BUILD=$(BUILD) PYTHON=$(PYTHON) tests/gpu/frameworks.sh
+gpu-sanitizer:
+	BUILD=$(BUILD) tests/gpu/sanitizer.sh
+GPU_CHECKS += gpu-frameworks gpu-sanitizer
+
+bench-users:
+	BUILD=$(BUILD) PYTHON=$(PYTHON) $(PYTHON) tests/gpu/users.py
+SUITES += bench-users

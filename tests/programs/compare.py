@@ -120,6 +120,17 @@ def compare(case, arguments, environment):
                 yield f"{mode}, {lack}", differences(again, shimmed(settings | MODES[mode]))
 
 
+def compare_and_tell(case, arguments, environment):
+    results = []
+    for mode, problems in compare(case, arguments, environment):
+        results.append((mode, problems))
+        if problems:
+            print("\n    ".join([f"DIFFERS {case.name} [{mode}]"] + problems), flush=True)
+        elif arguments.verbose:
+            print(f"{'right' if mode == 'bare' else 'same'}: {case.name} [{mode}]", flush=True)
+    return results
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="executables that list their snippets")
@@ -147,16 +158,11 @@ def main():
     cases.sort(key=lambda case: not case.slow)
     runs, failed, started = 0, [], time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        futures = {pool.submit(lambda c: list(compare(c, arguments, environment)), case): case for case in cases}
+        futures = {pool.submit(compare_and_tell, case, arguments, environment): case for case in cases}
         for future in concurrent.futures.as_completed(futures):
             case, results = futures[future], future.result()
             runs += len(results)
-            bad = [(mode, problems) for mode, problems in results if problems]
-            failed += [(case.name, mode) for mode, _ in bad]
-            for mode, problems in bad:
-                print(f"DIFFERS {case.name} [{mode}]", *("    " + line for line in problems), sep="\n", flush=True)
-            if arguments.verbose and not bad:
-                print(f"same {case.name}: {len(results)} runs", flush=True)
+            failed += [(case.name, mode) for mode, problems in results if problems]
     by_mode = {}
     for _, mode in failed:
         by_mode[mode] = by_mode.get(mode, 0) + 1
