@@ -110,22 +110,29 @@ static bool copy_busy(const struct copy_request *r, CUresult *result)
     return copy_by_kernel(r, host, result);
 }
 
+/* The per-thread H2D from pageable memory waits for its own stream and not for the legacy one (conformance: order_threads). */
+static bool copy_may_outrun_legacy(const struct copy_request *r)
+{
+    return r->stream == CU_STREAM_PER_THREAD && r->direction == COPY_H2D && copy_side((uintptr_t)r->host) == SIDE_PAGEABLE;
+}
+
+/* Waits as the synchronous forms do. */
+static CUresult copy_wait(const struct copy_request *r)
+{
+    if (r->stream == CU_STREAM_LEGACY) return context_wait_blocking(r->context);
+    if (copy_may_outrun_legacy(r)) return context_stream_idle(r->context, r->stream) ? CUDA_SUCCESS : shim.real.cuStreamSynchronize(r->stream);
+    return context_stream_wait(r->context, r->stream);
+}
+
 /* The device side is a buffer in a window on the host. Inside the gate. */
 static bool copy_on_host(struct copy_request *r, CUresult *result, bool *elided)
 {
     if (context_capturing() || !(r->context = context_current()) || r->context != r->window->context) return false;
-    if (!request_bytes(r) || !window_covers(r->window, r->device, device_extent(r)) || !cpu_may_touch(r->host)) return false;
-    /* The legacy synchronous forms wait for the legacy and blocking streams, D2H of the per-thread form for its stream; its H2D and
-     * the asynchronous forms never wait (facts.md, "Ordering"). */
-    if (!r->async && r->stream == CU_STREAM_LEGACY) {
-        *result = context_wait_blocking(r->context);
-    } else if (!r->async && r->direction == COPY_D2H) {
-        *result = context_stream_wait(r->context, r->stream);
-    } else {
-        *result = CUDA_SUCCESS;
-        if (!context_stream_idle(r->context, r->stream)) return copy_busy(r, result);
-    }
+    if (!request_bytes(r) || !cpu_may_touch(r->host)) return false;
+    *result = CUDA_SUCCESS;
+    if (!r->async) *result = copy_wait(r);
     if (*result != CUDA_SUCCESS) return true;
+    if ((r->async || copy_may_outrun_legacy(r)) && !context_stream_idle(r->context, r->stream)) return copy_busy(r, result);
     copy_by_cpu(r);
     *elided = true;
     return true;
@@ -159,6 +166,11 @@ bool copy_begin(struct copy_request *r, CUresult *result)
     if (placement_wants_time()) r->started_ns = clock_ns();
     gate_enter();
     bool elided = false;
+    if (request_bytes(r) && !window_covers(r->window, r->device, device_extent(r)) && !context_capturing()) {
+        gate_leave();
+        *result = CUDA_ERROR_INVALID_VALUE;
+        return true;
+    }
     if (r->window->place != WINDOW_HOST) return false;
     if (copy_on_host(r, result, &elided)) {
         if (elided) gate_leave();
@@ -203,15 +215,54 @@ static bool on_host(CUdeviceptr address)
     return window && window->place == WINDOW_HOST;
 }
 
-static bool pinned_or_on_host(CUdeviceptr address) { return on_host(address) || copy_side(address) == SIDE_PINNED; }
+bool copy_out_of_bounds(uintptr_t address, size_t bytes)
+{
+    struct window *window = window_at(address);
+    return window && bytes && !context_capturing() && !window_covers(window, address, bytes);
+}
+
+static bool sync_memops(CUdeviceptr address)
+{
+    uintptr_t start;
+    size_t bytes;
+    struct window *window = window_at(address);
+    return window && window_buffer(window, address, &start, &bytes) && window_sync_memops(window, start);
+}
+
+/* Both sides are host memory as the driver sees it (windows on the host, pinned memory): its copy would block until the stream drains, where
+ * natively only a synchronous copy with a pinned side waits. */
+static bool copy_between_hosts(struct copy_between *b, CUresult *result)
+{
+    struct context *context = context_current();
+    enum copy_side to = on_host(b->to) ? SIDE_WINDOW : copy_side(b->to), from = on_host(b->from) ? SIDE_WINDOW : copy_side(b->from);
+    bool windows = on_host(b->to) && on_host(b->from);
+    if (!context || (!windows && to != SIDE_PINNED && from != SIDE_PINNED)) return false;
+    if (!b->async && !windows) {
+        *result = context_stream_wait(context, b->stream);
+        if (*result != CUDA_SUCCESS) return true;
+    }
+    if (context_stream_idle(context, b->stream)) {
+        memmove((void *)b->to, (void *)b->from, b->bytes);
+        atomic_thread_fence(memory_order_seq_cst);
+        *result = CUDA_SUCCESS;
+        return true;
+    }
+    struct copy_request r = copy_linear(COPY_H2D, b->to, (void *)b->from, b->bytes, b->stream, true);
+    r.context = context;
+    return context->copy_kernel && copy_by_kernel(&r, b->from, result);
+}
 
 bool copy_between_begin(struct copy_between *b, CUresult *result)
 {
-    b->entered = false;
+    b->entered = b->wait_after = false;
     if (!context_hull_has(b->to) && !context_hull_has(b->from)) return false;
     PLACEMENT_STRESS();
     gate_enter();
     b->entered = true;
+    if (copy_out_of_bounds(b->to, b->bytes) || copy_out_of_bounds(b->from, b->bytes)) {
+        *result = copy_between_end(b, CUDA_ERROR_INVALID_VALUE);
+        return true;
+    }
     bool to_host = on_host(b->to), from_host = on_host(b->from);
     if (context_capturing()) {
         if ((to_host || from_host) && context_stream_capturing(b->stream)) {
@@ -222,33 +273,22 @@ bool copy_between_begin(struct copy_between *b, CUresult *result)
         }
         return false;
     }
-    if (!to_host && !from_host) return false;
-    /* Host to host memory, as the driver sees it: its copy would block until the stream drains. */
-    struct context *context = context_current();
-    if (context && pinned_or_on_host(b->to) && pinned_or_on_host(b->from)) {
-        struct copy_request r = copy_linear(COPY_H2D, b->to, (void *)b->from, b->bytes, b->stream, true);
-        r.context = context;
-        if (context_stream_idle(context, b->stream)) {
-            memmove((void *)b->to, (void *)b->from, b->bytes);
-            atomic_thread_fence(memory_order_seq_cst);
-            *result = CUDA_SUCCESS;
-            copy_between_end(b);
-            return true;
-        }
-        if (context->copy_kernel && copy_by_kernel(&r, b->from, result)) {
-            copy_between_end(b);
-            return true;
-        }
-    }
+    b->wait_after = !b->async && (sync_memops(b->to) || sync_memops(b->from));
+    if ((!to_host && !from_host) || !b->bytes) return false;
     /* The plain form would block on host memory where it natively returns at once. */
-    *result = shim.real.cuMemcpyDtoDAsync_v2(b->to, b->from, b->bytes, b->stream);
-    copy_between_end(b);
+    if (!copy_between_hosts(b, result)) *result = shim.real.cuMemcpyDtoDAsync_v2(b->to, b->from, b->bytes, b->stream);
+    *result = copy_between_end(b, *result);
     return true;
 }
 
-void copy_between_end(struct copy_between *b)
+CUresult copy_between_end(struct copy_between *b, CUresult result)
 {
+    if (b->wait_after && result == CUDA_SUCCESS) {
+        struct context *context = context_current();
+        if (context) result = context_stream_wait(context, b->stream);
+    }
     if (b->entered) gate_leave_submitted();
+    return result;
 }
 
 bool copy_gate_enter(CUdeviceptr a, CUdeviceptr b)

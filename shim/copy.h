@@ -49,10 +49,15 @@ struct copy_between {
     CUdeviceptr to, from;
     size_t bytes;
     CUstream stream;
-    bool entered; /* the gate */
+    bool async;
+    bool entered;    /* the gate */
+    bool wait_after; /* one side has CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 };
 bool copy_between_begin(struct copy_between *between, CUresult *result);
-void copy_between_end(struct copy_between *between);
+CUresult copy_between_end(struct copy_between *between, CUresult result);
+
+/* Does the range begin in a window without lying in one live buffer? The driver checks the bounds of each allocation: INVALID_VALUE. */
+bool copy_out_of_bounds(uintptr_t address, size_t bytes);
 
 /* A call that names device addresses and is forwarded as it is: holds the gate while any of them lies in a window. */
 bool copy_gate_enter(CUdeviceptr a, CUdeviceptr b);

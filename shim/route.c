@@ -15,7 +15,6 @@ __attribute__((visibility("hidden"))) void *route_dlsym_target;
 static struct {
     _Atomic int resolved; /* 0 no, 1 being copied, 2 yes */
     uintptr_t driver_low, driver_high;
-    uintptr_t self_low, self_high;
     _Atomic unsigned by_symbol, by_dlsym, by_proc_address;
 } route;
 
@@ -75,9 +74,11 @@ static struct object_search object_of(const void *address)
     return search;
 }
 
+/* This library's own image, by symbols that the linker sets. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden"))), _end[] __attribute__((visibility("hidden")));
 static bool in_self(const void *address)
 {
-    return (uintptr_t)address >= route.self_low && (uintptr_t)address < route.self_high;
+    return (const char *)address >= __ehdr_start && (const char *)address < _end;
 }
 
 bool route_in_driver(const void *address)
@@ -92,8 +93,7 @@ static bool resolve_from(void *handle)
 {
     struct driver found;
     void *anchor = route_real_dlsym(handle, "cuInit");
-    struct object_search self = object_of((void *)resolve_from);
-    if (!anchor || ((uintptr_t)anchor >= self.low && (uintptr_t)anchor < self.high)) return false;
+    if (!anchor || in_self(anchor)) return false;
     memset(&found, 0, sizeof found);
 #define HOOK_ENTRY(name, base, per_thread, parameters, arguments)                                                      \
     found.name = (CUresult(*) parameters)route_real_dlsym(handle, #name);
@@ -103,8 +103,6 @@ static bool resolve_from(void *handle)
     struct object_search driver = object_of(anchor);
     int expected = 0;
     if (atomic_compare_exchange_strong(&route.resolved, &expected, 1)) {
-        route.self_low = self.low;
-        route.self_high = self.high;
         route.driver_low = driver.low;
         route.driver_high = driver.high;
         memcpy(&shim.real, &found, sizeof found);
@@ -161,9 +159,8 @@ __attribute__((visibility("hidden"), used)) struct route_answer route_lookup(voi
         if (caller_object.low != main_object.low) return forward;
     }
     void *found = handle == RTLD_NEXT ? NULL : route_real_dlsym(handle, name);
-    struct object_search self = object_of((void *)route_lookup);
     bool pseudo = handle == RTLD_NEXT || handle == RTLD_DEFAULT;
-    if (handle == RTLD_NEXT || (found && (uintptr_t)found >= self.low && (uintptr_t)found < self.high)) {
+    if (handle == RTLD_NEXT || in_self(found)) {
         found = route_real_dlsym(RTLD_NEXT, name);
         pseudo = true;
     }

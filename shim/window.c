@@ -13,6 +13,7 @@ static _Atomic uint64_t window_memory;
 struct pending {
     struct pending *next;
     uintptr_t start;
+    size_t bytes;
     CUevent event;
 };
 
@@ -47,6 +48,21 @@ bool window_covers(const struct window *window, uintptr_t address, size_t bytes)
     uintptr_t start;
     size_t size;
     return window_buffer(window, address, &start, &size) && bytes <= size - (address - start);
+}
+
+bool window_sync_memops(const struct window *window, uintptr_t start)
+{
+    size_t slot = (start - window->base) / WINDOW_SLOT;
+    return window->sync_memops[slot / 64] >> (slot % 64) & 1;
+}
+
+void window_set_sync_memops(struct window *window, uintptr_t start, bool on)
+{
+    size_t slot = (start - window->base) / WINDOW_SLOT;
+    lock_acquire(&window->context->lock);
+    if (on) window->sync_memops[slot / 64] |= 1ull << (slot % 64);
+    else window->sync_memops[slot / 64] &= ~(1ull << (slot % 64));
+    lock_release(&window->context->lock);
 }
 
 /* The first run of `count` free slots below usable, or WINDOW_SLOTS. */
@@ -84,11 +100,12 @@ static uintptr_t take_slots(struct window *window, size_t bytes)
 }
 
 /* The context's lock is held. */
-static void give_slots(struct window *window, uintptr_t start)
+static void give_slots(struct window *window, uintptr_t start, size_t bytes)
 {
     size_t first = (start - window->base) / WINDOW_SLOT;
-    size_t count = (window->bytes_of[first] + WINDOW_SLOT - 1) / WINDOW_SLOT;
+    size_t count = (bytes + WINDOW_SLOT - 1) / WINDOW_SLOT;
     window->live--;
+    window->sync_memops[first / 64] &= ~(1ull << (first % 64));
     if (window->sole_bytes) return;
     for (size_t slot = first; slot < first + count; slot++) window->taken[slot / 64] &= ~(1ull << (slot % 64));
     if (first < window->search_from) window->search_from = (uint32_t)first;
@@ -108,7 +125,7 @@ static void collect_pending(struct context *context, struct window *window)
         bool done = shim.real.cuEventQuery(entry->event) != CUDA_ERROR_NOT_READY;
         lock_acquire(&context->lock);
         if (done) {
-            give_slots(window, entry->start);
+            give_slots(window, entry->start, entry->bytes);
         } else {
             entry->next = window->pending;
             window->pending = entry;
@@ -260,7 +277,7 @@ static void retire_sole(struct window *window)
 void window_free(struct window *window, uintptr_t start)
 {
     lock_acquire(&window->context->lock);
-    give_slots(window, start);
+    give_slots(window, start, window->bytes_of[(start - window->base) / WINDOW_SLOT]);
     lock_release(&window->context->lock);
     if (window->sole_bytes) retire_sole(window);
 }
@@ -276,6 +293,9 @@ bool window_free_in_stream(struct window *window, uintptr_t start, CUstream stre
     }
     entry->start = start;
     lock_acquire(&window->context->lock);
+    /* From now on nobody's buffer, but not yet anybody else's. */
+    entry->bytes = window->bytes_of[(start - window->base) / WINDOW_SLOT];
+    window->bytes_of[(start - window->base) / WINDOW_SLOT] = 0;
     entry->next = window->pending;
     window->pending = entry;
     lock_release(&window->context->lock);

@@ -42,7 +42,8 @@ struct window {
     uint32_t search_from; /* first slot that may be free */
     uint64_t taken[WINDOW_SLOTS / 64];
     uint16_t first[WINDOW_SLOTS]; /* of a taken slot: the first slot of its buffer */
-    uint32_t bytes_of[WINDOW_SLOTS]; /* at a buffer's first slot: its size */
+    uint32_t bytes_of[WINDOW_SLOTS]; /* at a buffer's first slot: its size; 0 once it was freed in stream order */
+    uint64_t sync_memops[WINDOW_SLOTS / 64]; /* at a buffer's first slot: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 
     struct pending *pending; /* slots freed in stream order, not yet reusable */
     void *policy;            /* placement.c */
@@ -56,6 +57,10 @@ bool window_buffer(const struct window *window, uintptr_t address, uintptr_t *st
 
 /* Is [address, address + bytes) inside one live buffer of the window? */
 bool window_covers(const struct window *window, uintptr_t address, size_t bytes);
+
+/* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of the buffer at `start`: memsets and device copies wait for themselves. */
+bool window_sync_memops(const struct window *window, uintptr_t start);
+void window_set_sync_memops(struct window *window, uintptr_t start, bool on);
 
 /* Takes `bytes` from a window of the site, making one (at `place`) if need be. 0: no window to be had, allocate natively. The context is
  * current and ready; makes driver calls only for a new window. */

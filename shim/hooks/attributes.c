@@ -43,7 +43,9 @@ static uint64_t buffer_id(uintptr_t start)
 /* Puts right what depends on the address. Reads and writes only what the driver has just written. */
 static void correct(const struct subject *subject, CUpointer_attribute attribute, void *data, CUdeviceptr ptr)
 {
-    if (!subject->live || !data) return;
+    if (!data) return;
+    if (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER && !subject->live && subject->ask != ptr) memcpy(data, &ptr, sizeof ptr);
+    if (!subject->live) return;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: memcpy(data, &ptr, sizeof ptr); break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: memcpy(data, &subject->start, sizeof subject->start); break;
@@ -51,6 +53,17 @@ static void correct(const struct subject *subject, CUpointer_attribute attribute
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: {
         uint64_t id = buffer_id(subject->start);
         memcpy(data, &id, sizeof id);
+        break;
+    }
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: {
+        CUdeviceptr base = ptr / WINDOW_UNIT * WINDOW_UNIT;
+        memcpy(data, &base, sizeof base);
+        break;
+    }
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: {
+        bool on = window_sync_memops(subject->window, subject->start);
+        memset(data, 0, sizeof(unsigned));
+        memcpy(data, &on, sizeof on);
         break;
     }
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: memset(data, 0, 1); break; /* a window cannot be shared */
@@ -82,7 +95,13 @@ CUresult hook_cuPointerSetAttribute(DRIVER(cuPointerSetAttribute) forward, bool 
                                     CUpointer_attribute attribute, CUdeviceptr ptr)
 {
     (void)per_thread;
-    return forward(value, attribute, subject_of(ptr).ask);
+    struct subject subject = subject_of(ptr);
+    if (subject.live && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && value) {
+        /* Of this buffer only; the exemplar, and with it every other buffer, keeps its own. */
+        window_set_sync_memops(subject.window, subject.start, *(const unsigned *)value != 0);
+        return CUDA_SUCCESS;
+    }
+    return forward(value, attribute, subject.ask);
 }
 
 CUresult hook_cuMemGetAddressRange_v2(DRIVER(cuMemGetAddressRange_v2) forward, bool per_thread, CUdeviceptr *pbase,

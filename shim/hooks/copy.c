@@ -22,22 +22,21 @@
         struct copy_between between = between_;                                                                        \
         CUresult result;                                                                                               \
         if (copy_between_begin(&between, &result)) return result;                                                      \
-        result = forward_call;                                                                                         \
-        copy_between_end(&between);                                                                                    \
-        return result;                                                                                                 \
+        return copy_between_end(&between, forward_call);                                                               \
     } while (0)
 
-#define COPY_GATED_FORM(a, b, forward_call)                                                                            \
+#define COPY_GATED_FORM(a, b, bytes, forward_call)                                                                           \
     do {                                                                                                               \
+        if (copy_out_of_bounds(a, bytes) || copy_out_of_bounds(b, bytes)) return CUDA_ERROR_INVALID_VALUE;             \
         bool entered = copy_gate_enter(a, b);                                                                          \
         CUresult result = forward_call;                                                                                \
         copy_gate_leave(entered);                                                                                      \
         return result;                                                                                                 \
     } while (0)
 
-static struct copy_between copy_from_to(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+static struct copy_between copy_from_to(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream, bool async)
 {
-    return (struct copy_between){.to = to, .from = from, .bytes = bytes, .stream = stream};
+    return (struct copy_between){.to = to, .from = from, .bytes = bytes, .stream = stream, .async = async};
 }
 
 CUresult hook_cuMemcpyHtoD_v2(DRIVER(cuMemcpyHtoD_v2) forward, bool per_thread, CUdeviceptr dstDevice, const void *srcHost,
@@ -71,14 +70,14 @@ CUresult hook_cuMemcpyDtoHAsync_v2(DRIVER(cuMemcpyDtoHAsync_v2) forward, bool pe
 CUresult hook_cuMemcpyDtoD_v2(DRIVER(cuMemcpyDtoD_v2) forward, bool per_thread, CUdeviceptr dstDevice,
                               CUdeviceptr srcDevice, size_t ByteCount)
 {
-    COPY_BETWEEN_FORM(copy_from_to(dstDevice, srcDevice, ByteCount, default_stream(per_thread)),
+    COPY_BETWEEN_FORM(copy_from_to(dstDevice, srcDevice, ByteCount, default_stream(per_thread), false),
                       forward(dstDevice, srcDevice, ByteCount));
 }
 
 CUresult hook_cuMemcpyDtoDAsync_v2(DRIVER(cuMemcpyDtoDAsync_v2) forward, bool per_thread, CUdeviceptr dstDevice,
                                    CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-    COPY_BETWEEN_FORM(copy_from_to(dstDevice, srcDevice, ByteCount, named_stream(hStream, per_thread)),
+    COPY_BETWEEN_FORM(copy_from_to(dstDevice, srcDevice, ByteCount, named_stream(hStream, per_thread), true),
                       forward(dstDevice, srcDevice, ByteCount, hStream));
 }
 
@@ -119,9 +118,9 @@ static enum unified large_direction(CUdeviceptr to, CUdeviceptr from)
         case UNIFIED_D2H:                                                                                              \
             COPY_TO_HOST_FORM(copy_linear(COPY_D2H, from, (void *)(to), bytes, stream, async), forward_call);          \
         case UNIFIED_BETWEEN:                                                                                          \
-            COPY_BETWEEN_FORM(copy_from_to(to, from, bytes, stream), forward_call);                                         \
+            COPY_BETWEEN_FORM(copy_from_to(to, from, bytes, stream, async), forward_call);                                         \
         default:                                                                                                       \
-            COPY_GATED_FORM(to, from, forward_call);                                                                   \
+            COPY_GATED_FORM(to, from, bytes, forward_call);                                                                \
         }                                                                                                              \
     } while (0)
 
@@ -140,7 +139,7 @@ CUresult hook_cuMemcpyPeer(DRIVER(cuMemcpyPeer) forward, bool per_thread, CUdevi
                            CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
     (void)per_thread;
-    COPY_GATED_FORM(dstDevice, srcDevice, forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount));
+    COPY_GATED_FORM(dstDevice, srcDevice, ByteCount, forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount));
 }
 
 CUresult hook_cuMemcpyPeerAsync(DRIVER(cuMemcpyPeerAsync) forward, bool per_thread, CUdeviceptr dstDevice,
@@ -148,19 +147,70 @@ CUresult hook_cuMemcpyPeerAsync(DRIVER(cuMemcpyPeerAsync) forward, bool per_thre
                                 CUstream hStream)
 {
     (void)per_thread;
-    COPY_GATED_FORM(dstDevice, srcDevice, forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream));
+    COPY_GATED_FORM(dstDevice, srcDevice, ByteCount, forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream));
 }
 
 CUresult hook_cuMemcpyDtoA_v2(DRIVER(cuMemcpyDtoA_v2) forward, bool per_thread, CUarray dstArray, size_t dstOffset,
                               CUdeviceptr srcDevice, size_t ByteCount)
 {
     (void)per_thread;
-    COPY_GATED_FORM(srcDevice, 0, forward(dstArray, dstOffset, srcDevice, ByteCount));
+    COPY_GATED_FORM(srcDevice, 0, ByteCount, forward(dstArray, dstOffset, srcDevice, ByteCount));
 }
 
 CUresult hook_cuMemcpyAtoD_v2(DRIVER(cuMemcpyAtoD_v2) forward, bool per_thread, CUdeviceptr dstDevice, CUarray srcArray,
                               size_t srcOffset, size_t ByteCount)
 {
     (void)per_thread;
-    COPY_GATED_FORM(dstDevice, 0, forward(dstDevice, srcArray, srcOffset, ByteCount));
+    COPY_GATED_FORM(dstDevice, 0, ByteCount, forward(dstDevice, srcArray, srcOffset, ByteCount));
+}
+
+/* A batch whose copies name windows on the host would block as they do one by one: it is taken apart and each copy goes its own way, in order
+ * (a batch promises no order among its copies). */
+static bool batch_on_host(const CUdeviceptr *dsts, const CUdeviceptr *srcs, size_t count)
+{
+    if (!dsts || !srcs || context_capturing() || !context_hull.high) return false;
+    for (size_t i = 0; i < count; i++) {
+        struct window *to = window_at(dsts[i]), *from = window_at(srcs[i]);
+        if ((to && to->place == WINDOW_HOST) || (from && from->place == WINDOW_HOST)) return true;
+    }
+    return false;
+}
+
+static CUresult batch_apart(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes, size_t count, size_t *failed,
+                            CUstream stream, bool per_thread)
+{
+    for (size_t i = 0; i < count; i++) {
+        CUresult result = hook_cuMemcpyAsync(shim.real.cuMemcpyAsync, per_thread, dsts[i], srcs[i], sizes[i],
+                                             named_stream(stream, per_thread));
+        if (result == CUDA_SUCCESS) continue;
+        if (failed) *failed = i;
+        return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult hook_cuMemcpyBatchAsync(DRIVER(cuMemcpyBatchAsync) forward, bool per_thread, CUdeviceptr *dsts, CUdeviceptr *srcs,
+                                 size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+                                 size_t *failIdx, CUstream hStream)
+{
+    CUstream stream = named_stream(hStream, per_thread);
+    if (stream != CU_STREAM_LEGACY && batch_on_host(dsts, srcs, count))
+        return batch_apart(dsts, srcs, sizes, count, failIdx, hStream, per_thread);
+    gate_enter();
+    CUresult result = forward(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+    gate_leave_submitted();
+    return result;
+}
+
+CUresult hook_cuMemcpyBatchAsync_v2(DRIVER(cuMemcpyBatchAsync_v2) forward, bool per_thread, CUdeviceptr *dsts,
+                                    CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+                                    size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
+{
+    CUstream stream = named_stream(hStream, per_thread);
+    if (stream != CU_STREAM_LEGACY && batch_on_host(dsts, srcs, count))
+        return batch_apart(dsts, srcs, sizes, count, NULL, hStream, per_thread);
+    gate_enter();
+    CUresult result = forward(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
+    gate_leave_submitted();
+    return result;
 }

@@ -24,6 +24,8 @@ static bool side_linear(struct side *side, CUmemorytype type, const void *host, 
     side->start = base + z * side->slice + y * pitch + x;
     if (type == CU_MEMORYTYPE_HOST) side->kind = context_hull_has(base) ? SIDE_OTHER : SIDE_PAGEABLE;
     else side->kind = copy_side(side->start);
+    /* Natively refused: pageable memory that is called device or unified. */
+    if (type != CU_MEMORYTYPE_HOST && side->kind == SIDE_PAGEABLE) side->kind = SIDE_OTHER;
     return true;
 }
 

@@ -105,12 +105,13 @@ static CUresult free_in_window(struct window *window, CUdeviceptr dptr)
     struct buffer buffer;
     bool pushed;
     CUcontext current = NULL;
-    if (shim.real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || !current) return CUDA_ERROR_INVALID_CONTEXT;
+    CUresult result = shim.real.cuCtxGetCurrent(&current); /* refused inside a host function, as a free is */
+    if (result != CUDA_SUCCESS) return result;
     if (!buffer_remove(dptr, &buffer)) {
         note_bad_free(dptr);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+    result = CUDA_ERROR_INVALID_CONTEXT;
     if (context_enter(context, &pushed)) {
         result = context_wait_all(context);
         context_leave(pushed);
@@ -123,6 +124,9 @@ static CUresult free_in_window(struct window *window, CUdeviceptr dptr)
     return CUDA_SUCCESS;
 }
 
+/* What a free means during a capture, the driver tells by an allocation of its own, which is then freed in the same way. */
+static CUresult capture_probe(CUdeviceptr *probe) { return shim.real.cuMemAlloc_v2(probe, 1); }
+
 CUresult hook_cuMemFree_v2(DRIVER(cuMemFree_v2) forward, bool per_thread, CUdeviceptr dptr)
 {
     (void)per_thread;
@@ -131,11 +135,9 @@ CUresult hook_cuMemFree_v2(DRIVER(cuMemFree_v2) forward, bool per_thread, CUdevi
     PLACEMENT_STRESS();
     if (window && !context_capturing()) return free_in_window(window, dptr);
     if (window) {
-        /* What a free means during a capture, the driver tells by an allocation of its own. */
         CUdeviceptr probe;
-        CUresult result = shim.real.cuMemAlloc_v2(&probe, 1);
-        if (result != CUDA_SUCCESS) return result;
-        result = forward(probe);
+        CUresult result = capture_probe(&probe);
+        if (result == CUDA_SUCCESS) result = forward(probe);
         if (result != CUDA_SUCCESS) return result;
         if (!buffer_remove(dptr, &buffer)) return CUDA_ERROR_INVALID_VALUE;
         window_free(window, dptr);
@@ -153,7 +155,15 @@ CUresult hook_cuMemFreeAsync(DRIVER(cuMemFreeAsync) forward, bool per_thread, CU
 {
     struct buffer buffer;
     struct window *window = window_at(dptr);
-    if (window && !context_capturing()) {
+    if (window && context_capturing() && !context_stream_capturing(named_stream(hStream, per_thread))) {
+        CUdeviceptr probe;
+        CUresult result = capture_probe(&probe);
+        if (result == CUDA_SUCCESS) result = forward(probe, hStream);
+        if (result != CUDA_SUCCESS) return result;
+    } else if (window && context_capturing()) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (window) {
         /* Libraries free with this what they got from cuMemAlloc. */
         if (!buffer_remove(dptr, &buffer)) {
             note_bad_free(dptr);

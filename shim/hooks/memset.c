@@ -7,14 +7,14 @@
 #include "shim/placement.h"
 #include "shim/window.h"
 
-enum memset_route { MEMSET_FORWARD, MEMSET_ASYNC, MEMSET_DONE };
+enum memset_route { MEMSET_FORWARD, MEMSET_ASYNC, MEMSET_DONE, MEMSET_REFUSED };
 
 struct memset_request {
     CUdeviceptr to;
     unsigned value;
     size_t unit, width, height, pitch; /* width in units, pitch in bytes */
     CUstream stream;
-    bool entered; /* the gate */
+    bool sync, entered, wait_after; /* plain form; the gate; CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 };
 
 static void fill(char *to, unsigned value, size_t unit, size_t count)
@@ -26,11 +26,22 @@ static void fill(char *to, unsigned value, size_t unit, size_t count)
     }
 }
 
+static bool memset_waits(const struct window *window, CUdeviceptr to)
+{
+    uintptr_t start;
+    size_t bytes;
+    return window_buffer(window, to, &start, &bytes) && window_sync_memops(window, start);
+}
+
 static enum memset_route memset_begin(struct memset_request *r)
 {
     r->entered = copy_gate_enter(r->to, 0);
     struct window *window = r->entered ? window_at(r->to) : NULL;
-    if (!window || window->place != WINDOW_HOST) return MEMSET_FORWARD;
+    size_t extent = (r->height - 1) * r->pitch + r->width * r->unit;
+    if (!window || !r->width || !r->height) return MEMSET_FORWARD;
+    if (copy_out_of_bounds(r->to, extent)) return MEMSET_REFUSED;
+    r->wait_after = r->sync && !context_capturing() && memset_waits(window, r->to);
+    if (window->place != WINDOW_HOST) return MEMSET_FORWARD;
     if (context_capturing()) {
         if (context_stream_capturing(r->stream)) {
             gate_leave();
@@ -40,9 +51,7 @@ static enum memset_route memset_begin(struct memset_request *r)
         return MEMSET_FORWARD;
     }
     struct context *context = context_current();
-    size_t extent = (r->height - 1) * r->pitch + r->width * r->unit;
-    if (!r->width || !r->height || (r->to | r->pitch) % r->unit || !window_covers(window, r->to, extent) ||
-        (r->height > 1 && r->pitch < r->width * r->unit))
+    if ((r->to | r->pitch) % r->unit || (r->height > 1 && r->pitch < r->width * r->unit))
         return MEMSET_FORWARD;
     if (context != window->context || !context_stream_idle(context, r->stream)) return MEMSET_ASYNC;
     for (size_t y = 0; y < r->height; y++) fill((char *)r->to + y * r->pitch, r->value, r->unit, r->width);
@@ -52,14 +61,17 @@ static enum memset_route memset_begin(struct memset_request *r)
 
 static CUresult memset_end(const struct memset_request *r, CUresult result)
 {
+    struct context *context = r->wait_after && result == CUDA_SUCCESS ? context_current() : NULL;
+    if (context) result = context_stream_wait(context, r->stream);
     copy_gate_leave(r->entered);
     return result;
 }
 
-#define MEMSET_FORM(to, value, unit, width, height, pitch, stream, forward_call, async_call)                 \
+#define MEMSET_FORM(to, value, unit, width, height, pitch, stream, is_sync, forward_call, async_call)                 \
     do {                                                                                                               \
-        struct memset_request request = {to, value, unit, width, height, pitch, stream, false};              \
+        struct memset_request request = {to, value, unit, width, height, pitch, stream, is_sync, false, false};              \
         enum memset_route route = memset_begin(&request);                                                              \
+        if (route == MEMSET_REFUSED) return memset_end(&request, CUDA_ERROR_INVALID_VALUE);                            \
         if (route == MEMSET_DONE) return memset_end(&request, CUDA_SUCCESS);                                           \
         if (route == MEMSET_ASYNC) return memset_end(&request, async_call);                                            \
         return memset_end(&request, forward_call);                                                                     \
@@ -67,21 +79,21 @@ static CUresult memset_end(const struct memset_request *r, CUresult result)
 
 CUresult hook_cuMemsetD8_v2(DRIVER(cuMemsetD8_v2) forward, bool per_thread, CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
-    MEMSET_FORM(dstDevice, uc, 1, N, 1, 0, default_stream(per_thread), forward(dstDevice, uc, N),
+    MEMSET_FORM(dstDevice, uc, 1, N, 1, 0, default_stream(per_thread), true, forward(dstDevice, uc, N),
                 shim.real.cuMemsetD8Async(dstDevice, uc, N, default_stream(per_thread)));
 }
 
 CUresult hook_cuMemsetD8Async(DRIVER(cuMemsetD8Async) forward, bool per_thread, CUdeviceptr dstDevice, unsigned char uc, size_t N,
                              CUstream hStream)
 {
-    MEMSET_FORM(dstDevice, uc, 1, N, 1, 0, named_stream(hStream, per_thread), forward(dstDevice, uc, N, hStream),
+    MEMSET_FORM(dstDevice, uc, 1, N, 1, 0, named_stream(hStream, per_thread), false, forward(dstDevice, uc, N, hStream),
                 forward(dstDevice, uc, N, hStream));
 }
 
 CUresult hook_cuMemsetD2D8_v2(DRIVER(cuMemsetD2D8_v2) forward, bool per_thread, CUdeviceptr dstDevice, size_t dstPitch,
                              unsigned char uc, size_t Width, size_t Height)
 {
-    MEMSET_FORM(dstDevice, uc, 1, Width, Height, dstPitch, default_stream(per_thread),
+    MEMSET_FORM(dstDevice, uc, 1, Width, Height, dstPitch, default_stream(per_thread), true,
                 forward(dstDevice, dstPitch, uc, Width, Height),
                 shim.real.cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, default_stream(per_thread)));
 }
@@ -89,28 +101,28 @@ CUresult hook_cuMemsetD2D8_v2(DRIVER(cuMemsetD2D8_v2) forward, bool per_thread, 
 CUresult hook_cuMemsetD2D8Async(DRIVER(cuMemsetD2D8Async) forward, bool per_thread, CUdeviceptr dstDevice,
                                size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
-    MEMSET_FORM(dstDevice, uc, 1, Width, Height, dstPitch, named_stream(hStream, per_thread),
+    MEMSET_FORM(dstDevice, uc, 1, Width, Height, dstPitch, named_stream(hStream, per_thread), false,
                 forward(dstDevice, dstPitch, uc, Width, Height, hStream),
                 forward(dstDevice, dstPitch, uc, Width, Height, hStream));
 }
 
 CUresult hook_cuMemsetD16_v2(DRIVER(cuMemsetD16_v2) forward, bool per_thread, CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
-    MEMSET_FORM(dstDevice, us, 2, N, 1, 0, default_stream(per_thread), forward(dstDevice, us, N),
+    MEMSET_FORM(dstDevice, us, 2, N, 1, 0, default_stream(per_thread), true, forward(dstDevice, us, N),
                 shim.real.cuMemsetD16Async(dstDevice, us, N, default_stream(per_thread)));
 }
 
 CUresult hook_cuMemsetD16Async(DRIVER(cuMemsetD16Async) forward, bool per_thread, CUdeviceptr dstDevice, unsigned short us, size_t N,
                              CUstream hStream)
 {
-    MEMSET_FORM(dstDevice, us, 2, N, 1, 0, named_stream(hStream, per_thread), forward(dstDevice, us, N, hStream),
+    MEMSET_FORM(dstDevice, us, 2, N, 1, 0, named_stream(hStream, per_thread), false, forward(dstDevice, us, N, hStream),
                 forward(dstDevice, us, N, hStream));
 }
 
 CUresult hook_cuMemsetD2D16_v2(DRIVER(cuMemsetD2D16_v2) forward, bool per_thread, CUdeviceptr dstDevice, size_t dstPitch,
                              unsigned short us, size_t Width, size_t Height)
 {
-    MEMSET_FORM(dstDevice, us, 2, Width, Height, dstPitch, default_stream(per_thread),
+    MEMSET_FORM(dstDevice, us, 2, Width, Height, dstPitch, default_stream(per_thread), true,
                 forward(dstDevice, dstPitch, us, Width, Height),
                 shim.real.cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, default_stream(per_thread)));
 }
@@ -118,28 +130,28 @@ CUresult hook_cuMemsetD2D16_v2(DRIVER(cuMemsetD2D16_v2) forward, bool per_thread
 CUresult hook_cuMemsetD2D16Async(DRIVER(cuMemsetD2D16Async) forward, bool per_thread, CUdeviceptr dstDevice,
                                size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
-    MEMSET_FORM(dstDevice, us, 2, Width, Height, dstPitch, named_stream(hStream, per_thread),
+    MEMSET_FORM(dstDevice, us, 2, Width, Height, dstPitch, named_stream(hStream, per_thread), false,
                 forward(dstDevice, dstPitch, us, Width, Height, hStream),
                 forward(dstDevice, dstPitch, us, Width, Height, hStream));
 }
 
 CUresult hook_cuMemsetD32_v2(DRIVER(cuMemsetD32_v2) forward, bool per_thread, CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
-    MEMSET_FORM(dstDevice, ui, 4, N, 1, 0, default_stream(per_thread), forward(dstDevice, ui, N),
+    MEMSET_FORM(dstDevice, ui, 4, N, 1, 0, default_stream(per_thread), true, forward(dstDevice, ui, N),
                 shim.real.cuMemsetD32Async(dstDevice, ui, N, default_stream(per_thread)));
 }
 
 CUresult hook_cuMemsetD32Async(DRIVER(cuMemsetD32Async) forward, bool per_thread, CUdeviceptr dstDevice, unsigned int ui, size_t N,
                              CUstream hStream)
 {
-    MEMSET_FORM(dstDevice, ui, 4, N, 1, 0, named_stream(hStream, per_thread), forward(dstDevice, ui, N, hStream),
+    MEMSET_FORM(dstDevice, ui, 4, N, 1, 0, named_stream(hStream, per_thread), false, forward(dstDevice, ui, N, hStream),
                 forward(dstDevice, ui, N, hStream));
 }
 
 CUresult hook_cuMemsetD2D32_v2(DRIVER(cuMemsetD2D32_v2) forward, bool per_thread, CUdeviceptr dstDevice, size_t dstPitch,
                              unsigned int ui, size_t Width, size_t Height)
 {
-    MEMSET_FORM(dstDevice, ui, 4, Width, Height, dstPitch, default_stream(per_thread),
+    MEMSET_FORM(dstDevice, ui, 4, Width, Height, dstPitch, default_stream(per_thread), true,
                 forward(dstDevice, dstPitch, ui, Width, Height),
                 shim.real.cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, default_stream(per_thread)));
 }
@@ -147,7 +159,7 @@ CUresult hook_cuMemsetD2D32_v2(DRIVER(cuMemsetD2D32_v2) forward, bool per_thread
 CUresult hook_cuMemsetD2D32Async(DRIVER(cuMemsetD2D32Async) forward, bool per_thread, CUdeviceptr dstDevice,
                                size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
-    MEMSET_FORM(dstDevice, ui, 4, Width, Height, dstPitch, named_stream(hStream, per_thread),
+    MEMSET_FORM(dstDevice, ui, 4, Width, Height, dstPitch, named_stream(hStream, per_thread), false,
                 forward(dstDevice, dstPitch, ui, Width, Height, hStream),
                 forward(dstDevice, dstPitch, ui, Width, Height, hStream));
 }

@@ -63,7 +63,7 @@ CUresult hook_cuMemHostRegister_v2(DRIVER(cuMemHostRegister_v2) forward, bool pe
 {
     (void)per_thread;
     struct window *window = window_at((uintptr_t)p);
-    if (window) return forward((void *)window->context->exemplar, bytesize, Flags);
+    if (window) return forward((void *)window->context->exemplar, bytesize < WINDOW_SLOT ? bytesize : WINDOW_SLOT, Flags);
     bool block = hostmem_owns(p);
     if (block) hostmem_program_registers(p, bytesize);
     CUresult result = forward(p, bytesize, Flags);

@@ -70,3 +70,13 @@ CUresult hook_cuCtxSynchronize(DRIVER(cuCtxSynchronize) forward, bool per_thread
     if (context) context_waited_all(context, work);
     return result;
 }
+
+CUresult hook_cuCtxSynchronize_v2(DRIVER(cuCtxSynchronize_v2) forward, bool per_thread, CUcontext ctx)
+{
+    (void)per_thread;
+    uint64_t work = gate_work();
+    CUresult result = forward(ctx);
+    struct context *context = result == CUDA_SUCCESS ? context_current() : NULL;
+    if (context && (!ctx || ctx == context->handle)) context_waited_all(context, work);
+    return result;
+}
