@@ -8,6 +8,7 @@ enum {
     JUDGED_PERIODS = 32,
     WARMUP_PERIODS = 4, /* of a start from a profile: modules load, caches fill */
     FAILURES_MOST = 20,
+    LEARNED_MOST = 10,
     UNSTEADY_MOST = 64, /* then the loop is taken to be like that */
 };
 #define SETTLE_BLOCK_NS 50000000ull /* a slow loop's block of periods ends early */
@@ -182,6 +183,7 @@ static void window_begin_stay(struct earn_window *window, struct earn_run *run, 
     window->skip = 0;
     window->rebase = false;
     window->drifted = 0;
+    window->learned = 0;
     memset(&window->met, 0, sizeof window->met);
     for (unsigned i = 0; i < EARN_KERNEL_WORDS; i++) window->seen.words[i] = atomic_load(&run->met[i]);
     periods_clear(&window->periods);
@@ -411,8 +413,16 @@ static enum earn_decision window_consider(struct earn_window *window, struct ear
     if (worst + bar + round_trip > earn_budget_ns(run, now_ns)) {
         window->reason = "the worst case of a trial does not fit in the regret budget yet";
         window->skip = 32;
-        if (run_class(run) != COST_PLAIN && since_told > 64 * period && since_told > 1e7)
+        if (run_class(run) != COST_PLAIN && since_told > 64 * period &&
+            since_told > 1e7 * (double)(1u << window->learned)) {
+            if (window->learned < LEARNED_MOST) window->learned++;
             run_forget_kernels(run, now_ns);
+        }
+        return EARN_STAY;
+    }
+    if (since_told > 64 * period) { /* what is known of the kernels should be of this loop */
+        window->reason = "which kernels its loop runs is being learned";
+        run_forget_kernels(run, now_ns);
         return EARN_STAY;
     }
     if (!run_take_turn(run, window, now_ns)) return EARN_STAY;
@@ -692,16 +702,16 @@ enum earn_decision earn_copy(struct earn_window *window, struct earn_run *run, c
 /* ---- launches ---- */
 
 enum earn_decision earn_kernel(struct earn_window *window, struct earn_run *run, uint64_t kernel,
-                               enum cost_class kernels, uint64_t now_ns)
+                               enum cost_class kernels, double loss_ns, uint64_t now_ns)
 {
     static const char unknown[] = "a kernel was about to run that this window had not met on the host";
     if (window->place == EARN_DEVICE || window->state == EARN_FIXED) return EARN_STAY;
     if (window->asked == EARN_TO_DEVICE) return EARN_TO_DEVICE;
     if (kernels_have(&window->met, kernel)) return EARN_STAY;
-    if (window->state == EARN_TRYING) {
-        if (!window->from_past && !kernels_have(&window->seen, kernel))
-            return window_go_back(window, run, unknown, 0.5);
-    } else {
+
+    bool expected = window->state == EARN_TRYING && (window->from_past || kernels_have(&window->seen, kernel));
+    bool harmless = loss_ns < cost_round_trip_ns(run->cost, window->bytes) / 4;
+    if (!expected && !harmless) {
         double worst = (cost_worst_factor(run->cost, window->bytes, kernels) - 1) * window->strange_ns + window->bar_ns;
         bool known = kernels_have(&window->strange, kernel) && window->strange_ns > 0;
         if (!known || worst > earn_budget_ns(run, now_ns)) {

@@ -142,7 +142,7 @@ struct earn_window {
     /* the stay on the host */
     double excess_ns;
     double clipped_ns; /* what was not counted of the last period because such long ones were usual */
-    uint32_t unsteady, unexplained;
+    uint32_t unsteady, unexplained, learned;
     double balance_ns; /* gained less lost by periods, moves included */
     double host_ns;    /* usual period when settled, per copy */
     double block_ns;
@@ -213,8 +213,10 @@ static inline bool earn_launch(const struct earn_run *run, uint64_t kernel)
     uint64_t two = atomic_load_explicit(&run->met[kernel >> 38 & (EARN_KERNEL_WORDS - 1)], memory_order_relaxed);
     return !(one >> (kernel & 63) & two >> (kernel >> 32 & 63) & 1);
 }
+/* `loss_ns`: most that one launch can lose with all small buffers on the host, see cost_launch_loss_ns; infinite: not
+ * known. */
 enum earn_decision earn_kernel(struct earn_window *window, struct earn_run *run, uint64_t kernel,
-                               enum cost_class kernels, uint64_t now_ns);
+                               enum cost_class kernels, double loss_ns, uint64_t now_ns);
 /* `loss_ns`: most that one launch can lose with all small buffers on the host, see cost_launch_loss_ns; infinite: not
  * known.
  */
