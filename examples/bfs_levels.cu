@@ -10,12 +10,11 @@ static int *grid_neighbours(int side, int *first)
     char *wall = (char *)calloc(nodes, 1);
     int *neighbour = (int *)malloc(4 * nodes * sizeof(int));
     uint64_t random = 3;
-    for (int node = 1; node < nodes; node++)
-        wall[node] = random_next(&random) % 8 == 0;
+    for (int node = 1; node < nodes; node++) wall[node] = random_next(&random) % 8 == 0;
     int edges = 0;
     for (int node = 0; node < nodes; node++) {
         const int x = node % side, y = node / side;
-        const int inside[4] = {x > 0, x < side - 1, y > 0, y < side - 1};
+        const int inside[4] = {x != 0, x != side - 1, y != 0, y != side - 1};
         first[node] = edges;
         for (int k = 0; k < 4 && !wall[node]; k++)
             if (inside[k] && !wall[node + step[k]]) neighbour[edges++] = node + step[k];

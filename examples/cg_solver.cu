@@ -9,8 +9,7 @@ static double sum_of_blocks(double *shares, const double *device_shares, int blo
 {
     CUDA(cudaMemcpy(shares, device_shares, blocks * sizeof(double), cudaMemcpyDeviceToHost));
     double sum = 0;
-    for (int i = 0; i < blocks; i++)
-        sum += shares[i];
+    for (int i = 0; i < blocks; i++) sum += shares[i];
     return sum;
 }
 
@@ -36,7 +35,8 @@ int main(int argc, char **argv)
     const int side = option_given(argc, argv, "--small") ? 16 : 96, count = side * side;
     const int blocks = (count + CG_THREADS - 1) / CG_THREADS;
     const size_t bytes = count * sizeof(double);
-    double *b = (double *)malloc(bytes), *x = (double *)malloc(bytes), *shares = (double *)malloc(blocks * 8), start = 0;
+    double *b = (double *)malloc(bytes), *x = (double *)malloc(bytes), *shares = (double *)malloc(blocks * 8),
+           start = 0;
     uint64_t random = 4;
     for (int i = 0; i < count; i++) {
         b[i] = (double)(random_next(&random) % 2001) / 1000 - 1;

@@ -39,7 +39,8 @@ extern "C" __global__ void cg_multiply(double *q, const double *p, double *sums,
 }
 
 // x += alpha p, r -= alpha q, and the blocks' shares of r.r
-extern "C" __global__ void cg_advance(double *x, double *r, const double *p, const double *q, double alpha, double *sums, int count)
+extern "C" __global__ void cg_advance(double *x, double *r, const double *p, const double *q, double alpha,
+                                      double *sums, int count)
 {
     __shared__ double part[CG_THREADS];
     int i = blockIdx.x * CG_THREADS + threadIdx.x;

@@ -12,7 +12,7 @@
     do {                                                                                                               \
         cudaError_t status_ = (call);                                                                                  \
         if (status_ != cudaSuccess) {                                                                                  \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(status_));               \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(status_));                \
             exit(1);                                                                                                   \
         }                                                                                                              \
     } while (0)
@@ -83,8 +83,7 @@ static inline uint32_t random_next(uint64_t *state)
 static inline uint64_t checksum(const void *data, size_t bytes)
 {
     uint64_t hash = 14695981039346656037ull;
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ ((const unsigned char *)data)[i]) * 1099511628211ull;
+    for (size_t i = 0; i < bytes; i++) hash = (hash ^ ((const unsigned char *)data)[i]) * 1099511628211ull;
     return hash;
 }
 

@@ -10,8 +10,7 @@
 // Whole numbers, so that the sums are exact in any order.
 static void fill(float *values, int count, uint64_t *random)
 {
-    for (int i = 0; i < count; i++)
-        values[i] = (float)(random_next(random) % 16) - 8;
+    for (int i = 0; i < count; i++) values[i] = (float)(random_next(random) % 16) - 8;
 }
 
 int main(int argc, char **argv)

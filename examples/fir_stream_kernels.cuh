@@ -8,13 +8,10 @@ extern "C" __global__ void fir_convolve(float *output, const float *input, const
     __shared__ float tap[FIR_TAPS];
     __shared__ float sample[FIR_THREADS + FIR_TAPS];
     int first = blockIdx.x * FIR_THREADS;
-    for (int i = threadIdx.x; i < FIR_TAPS; i += FIR_THREADS)
-        tap[i] = taps[i];
-    for (int i = threadIdx.x; i < FIR_THREADS + FIR_TAPS - 1; i += FIR_THREADS)
-        sample[i] = input[first + i];
+    for (int i = threadIdx.x; i < FIR_TAPS; i += FIR_THREADS) tap[i] = taps[i];
+    for (int i = threadIdx.x; i < FIR_THREADS + FIR_TAPS - 1; i += FIR_THREADS) sample[i] = input[first + i];
     __syncthreads();
     float sum = 0;
-    for (int t = 0; t < FIR_TAPS; t++)
-        sum += tap[t] * sample[threadIdx.x + t];
+    for (int t = 0; t < FIR_TAPS; t++) sum += tap[t] * sample[threadIdx.x + t];
     output[first + threadIdx.x] = sum;
 }

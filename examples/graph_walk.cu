@@ -18,7 +18,8 @@ int main(int argc, char **argv)
     const size_t neighbour_bytes = edges * sizeof(unsigned);
     unsigned *neighbour = (unsigned *)malloc(neighbour_bytes);
     unsigned *ends = (unsigned *)malloc(walkers * sizeof(unsigned));
-    for (unsigned long long edge = 0, x = 6; edge < edges; edge++, x = x * 6364136223846793005ull + 1442695040888963407ull)
+    for (unsigned long long edge = 0, x = 6; edge < edges;
+         edge++, x = x * 6364136223846793005ull + 1442695040888963407ull)
         neighbour[edge] = (unsigned)((x >> 32) * nodes >> 32);
 
     unsigned long long *device_first;

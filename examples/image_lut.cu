@@ -14,10 +14,8 @@ int main(int argc, char **argv)
     unsigned short *pixels = (unsigned short *)malloc(count * sizeof(*pixels));
     unsigned *image = (unsigned *)malloc(count * sizeof(*image));
     uint64_t random = 2;
-    for (int i = 0; i < frames * LUT_ENTRIES; i++)
-        tables[i] = random_next(&random);
-    for (int i = 0; i < count; i++)
-        pixels[i] = (unsigned short)random_next(&random);
+    for (int i = 0; i < frames * LUT_ENTRIES; i++) tables[i] = random_next(&random);
+    for (int i = 0; i < count; i++) pixels[i] = (unsigned short)random_next(&random);
 
     unsigned *device_table, *device_image;
     unsigned short *device_pixels;
@@ -40,8 +38,7 @@ int main(int argc, char **argv)
     long wrong = 0;
     for (int i = 0; i < count; i++) {
         unsigned value = pixels[i];
-        for (int pass = 0; pass < LUT_PASSES; pass++)
-            value = table[value % LUT_ENTRIES];
+        for (int pass = 0; pass < LUT_PASSES; pass++) value = table[value % LUT_ENTRIES];
         wrong += image[i] != value;
     }
     CUDA(cudaFree(device_table));

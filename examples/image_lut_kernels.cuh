@@ -8,7 +8,6 @@ extern "C" __global__ void lut_apply(unsigned *image, const unsigned short *pixe
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
     unsigned value = pixels[i];
-    for (int pass = 0; pass < LUT_PASSES; pass++)
-        value = table[value % LUT_ENTRIES];
+    for (int pass = 0; pass < LUT_PASSES; pass++) value = table[value % LUT_ENTRIES];
     image[i] = value;
 }

@@ -37,15 +37,13 @@ static void free_with_the_wrong_function(void)
 int main(void)
 {
     int *device = forget_device_memory(), *pinned = forget_pinned_memory(), *registered = forget_registration();
-    for (int i = 0; i < COUNT; i++)
-        registered[i] = i;
+    for (int i = 0; i < COUNT; i++) registered[i] = i;
     CUDA(cudaMemcpy(device, registered, BYTES, cudaMemcpyHostToDevice));
     leaky_double<<<COUNT / 256, 256>>>(device, COUNT);
     CUDA(cudaMemcpy(pinned, device, BYTES, cudaMemcpyDeviceToHost));
     free_with_the_wrong_function();
 
     long wrong = 0;
-    for (int i = 0; i < COUNT; i++)
-        wrong += pinned[i] != 2 * i;
+    for (int i = 0; i < COUNT; i++) wrong += pinned[i] != 2 * i;
     return verdict("leaky", wrong);
 }

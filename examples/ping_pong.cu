@@ -5,8 +5,7 @@
 
 static void cpu_move(unsigned *cells, unsigned turn)
 {
-    for (int i = 0; i < PING_PONG_CELLS; i++)
-        cells[i] = (cells[i] << 5 | cells[i] >> 27) ^ (turn + i);
+    for (int i = 0; i < PING_PONG_CELLS; i++) cells[i] = (cells[i] << 5 | cells[i] >> 27) ^ (turn + i);
 }
 
 // What the kernel does.

@@ -1,5 +1,6 @@
-// The round trip of a small buffer, three ways: copied from and to ordinary memory, copied from and to pinned memory, and
-// written by hand for zero-copy (the GPU works on the host's memory, no copies). Prints one JSON line with its times.
+// The round trip of a small buffer, three ways: copied from and to ordinary memory, copied from and to pinned memory,
+// and written by hand for zero-copy (the GPU works on the host's memory, no copies). Prints one JSON line with its
+// times.
 //     round_trip [--mode copy|pinned|zero-copy] [--bytes N] [--iterations N] [--check]
 // --check prints the checksum instead of the times.
 #include "example.h"
@@ -33,8 +34,7 @@ int main(int argc, char **argv)
         CUDA(cudaHostGetDevicePointer((void **)&device, host, 0));
     else
         CUDA(cudaMalloc((void **)&device, bytes));
-    for (size_t i = 0; i < count; i++)
-        host[i] = (float)(i % 100);
+    for (size_t i = 0; i < count; i++) host[i] = (float)(i % 100);
 
     double started_us = 0;
     for (int i = -warm_up; i < iterations; i++) {

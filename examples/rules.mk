@@ -20,7 +20,10 @@ $(BUILD)/examples/%: $(BUILD)/examples/%.o
 
 .PHONY: examples
 examples: $(EXAMPLE_BINS)
+# Programs without a sanitizer's runtime cannot preload a library that needs it.
+ifeq ($(SAN),)
 ALL += $(EXAMPLE_BINS)
+endif
 .SECONDARY: $(EXAMPLE_BINS:=.o)
 
 .PHONY: demo

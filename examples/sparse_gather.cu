@@ -8,8 +8,7 @@ static float *table_make(size_t elements)
 {
     float *table = (float *)malloc(elements * sizeof(float));
     if (!table) exit(1);
-    for (size_t i = 0; i < elements; i++)
-        table[i] = (float)(i % 16777213);
+    for (size_t i = 0; i < elements; i++) table[i] = (float)(i % 16777213);
     return table;
 }
 
@@ -48,8 +47,7 @@ int main(int argc, char **argv)
         loop.iterations++;
     } while (loop_again(&loop));
 
-    for (int i = 0; i < count; i++)
-        wrong += result[i] != (float)(index[i] % 16777213);
+    for (int i = 0; i < count; i++) wrong += result[i] != (float)(index[i] % 16777213);
     for (size_t i = 0; i < elements; i += 1021) // and the table is still the program's own
         wrong += table[i] != (float)(i % 16777213);
     CUDA(cudaFree(device_table));

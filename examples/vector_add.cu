@@ -1,12 +1,12 @@
 // Adds two vectors on the GPU, again and again with new contents: copy in, kernel, copy out.
-//     vector_add [--count N] [--rounds N] [--seconds S] [--iterations N]
+//     vector_add [--small] [--count N] [--rounds N] [--seconds S] [--iterations N]
 #include "example.h"
 #include "vector_add_kernels.cuh"
 
 int main(int argc, char **argv)
 {
     const int count = (int)option_number(argc, argv, "--count", 10000);
-    const int rounds = (int)option_number(argc, argv, "--rounds", 100);
+    const int rounds = (int)option_number(argc, argv, "--rounds", option_given(argc, argv, "--small") ? 10 : 100);
     const size_t bytes = count * sizeof(float);
     float *a = (float *)malloc(bytes), *b = (float *)malloc(bytes), *sum = (float *)malloc(bytes);
     float *device_a, *device_b, *device_sum;
@@ -29,8 +29,7 @@ int main(int argc, char **argv)
             vector_add<<<(count + 255) / 256, 256>>>(device_sum, device_a, device_b, count);
             CUDA(cudaGetLastError());
             CUDA(cudaMemcpy(sum, device_sum, bytes, cudaMemcpyDeviceToHost));
-            for (int i = 0; i < count; i++)
-                wrong += sum[i] != a[i] + b[i];
+            for (int i = 0; i < count; i++) wrong += sum[i] != a[i] + b[i];
             hash = hash * 31 + checksum(sum, bytes);
         }
         loop.iterations += rounds;

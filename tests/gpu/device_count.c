@@ -11,7 +11,8 @@ int main(void)
     int (*name_of)(char *, int, int) = (int (*)(char *, int, int))dlsym(libcuda, "cuDeviceGetName");
     int count = 0;
     char name[256] = "";
-    if (!init || !count_of || !name_of || init(0) || count_of(&count) || count < 1 || name_of(name, sizeof(name), 0)) return 1;
+    if (!init || !count_of || !name_of || init(0) || count_of(&count) || count < 1 || name_of(name, sizeof(name), 0))
+        return 1;
     puts(name);
     return 0;
 }

@@ -16,7 +16,9 @@ GPU_USERS := $(patsubst tests/gpu/users/%.cu,$(GPU_TESTS)/users/%,$(wildcard tes
 $(GPU_USERS): $(GPU_TESTS)/users/%: tests/gpu/users/%.cu examples/example.h
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCCFLAGS) -g -I. -Xcompiler -Wall,-Wextra $< -o $@
+ifeq ($(SAN),)
 ALL += $(GPU_BINS) $(GPU_USERS)
+endif
 
 bench-core:
 	BUILD=$(BUILD) $(PYTHON) tests/bench/core_table.py

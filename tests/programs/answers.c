@@ -6,9 +6,14 @@ static void show_attributes(const char *name, const void *pointer)
     struct cudaPointerAttributes a;
     memset(&a, 0x55, sizeof(a));
     cudaError_t status = cudaPointerGetAttributes(&a, pointer);
-    printf("%s: %s, type %d, device %d, device pointer %s, host pointer %s\n", name, cudaGetErrorName(status), a.type, a.device,
-           !a.devicePointer ? "null" : a.devicePointer == pointer ? "same" : "other",
-           !a.hostPointer ? "null" : a.hostPointer == pointer ? "same" : "other");
+    printf("%s: %s, type %d, device %d, device pointer %s, host pointer %s\n", name, cudaGetErrorName(status), a.type,
+           a.device,
+           !a.devicePointer             ? "null"
+           : a.devicePointer == pointer ? "same"
+                                        : "other",
+           !a.hostPointer             ? "null"
+           : a.hostPointer == pointer ? "same"
+                                      : "other");
     cudaGetLastError();
 }
 
@@ -103,8 +108,7 @@ SNIPPET(last_error, "", "no error is left behind by anything that succeeded")
     MUST(cudaMalloc((void **)&large, 12 << 20));
     MUST(cudaMallocHost((void **)&pinned, 4096));
     for (int round = 0; round < 30; round++) {
-        for (int i = 0; i < 4; i++)
-            MUST(cudaMalloc((void **)&device[i], 100 << i));
+        for (int i = 0; i < 4; i++) MUST(cudaMalloc((void **)&device[i], 100 << i));
         for (int i = 0; i < 4; i++) {
             MUST(cudaMemcpy(device[i], host, 100 << i, cudaMemcpyHostToDevice));
             launch_add((unsigned *)device[i], 1, 25, 0);
@@ -113,8 +117,7 @@ SNIPPET(last_error, "", "no error is left behind by anything that succeeded")
         }
         MUST(cudaMemcpy(large, block, 12 << 20, cudaMemcpyHostToDevice));
         MUST(cudaMemcpy(block, large, 12 << 20, cudaMemcpyDeviceToHost));
-        for (int i = 0; i < 4; i++)
-            MUST(cudaFree(device[i]));
+        for (int i = 0; i < 4; i++) MUST(cudaFree(device[i]));
         if (cudaPeekAtLastError() != cudaSuccess) break;
     }
     SHOW(cudaPeekAtLastError());

@@ -32,8 +32,7 @@ SNIPPET(copy_1d, "", "cudaMemcpy and cudaMemcpyAsync of every kind, many sizes a
     MUST(cudaStreamCreate(&stream));
     fill_random(pattern, BYTES, 1);
     for (int s = 0; s < SIDES; s++) {
-        for (int i = 0; i < BYTES; i++)
-            shadow[s][i] = (unsigned char)(pattern[i] + s);
+        for (int i = 0; i < BYTES; i++) shadow[s][i] = (unsigned char)(pattern[i] + s);
         put(side[s], s, shadow[s], BYTES);
     }
     uint64_t random = 2;
@@ -128,10 +127,12 @@ SNIPPET(copy_3d, "", "cudaMemcpy3D and its Async form")
         for (int from = 0; from < SIDES; from++)
             for (int to = 0; to < SIDES; to++) {
                 if (from == to) continue;
-                struct cudaMemcpy3DParms copy = {
-                    .srcPtr = {side[from], PITCH, PITCH, ROWS}, .srcPos = {from, 2, 1},
-                    .dstPtr = {side[to], PITCH, PITCH, ROWS},   .dstPos = {to + form, 1, 2},
-                    .extent = {50, 10, 5},                       .kind = kind_of(from, to)};
+                struct cudaMemcpy3DParms copy = {.srcPtr = {side[from], PITCH, PITCH, ROWS},
+                                                 .srcPos = {from, 2, 1},
+                                                 .dstPtr = {side[to], PITCH, PITCH, ROWS},
+                                                 .dstPos = {to + form, 1, 2},
+                                                 .extent = {50, 10, 5},
+                                                 .kind = kind_of(from, to)};
                 MUST(form ? cudaMemcpy3DAsync(&copy, 0) : cudaMemcpy3D(&copy));
                 MUST(cudaDeviceSynchronize());
                 for (int z = 0; z < 5; z++)
@@ -166,12 +167,12 @@ SNIPPET(memset_mix, "", "memsets, device copies, kernels and host copies on one 
         MUST(cudaMemcpy(other, &round, sizeof(round), cudaMemcpyHostToDevice));
         MUST(cudaMemcpy(small + 7, other, sizeof(round), cudaMemcpyDeviceToDevice));
         MUST(cudaMemcpy(host, small, BYTES, cudaMemcpyDeviceToHost));
-        for (int i = 0; i < WORDS; i++)
-            shadow[i] = round * 0x01010101u + round + 1;
+        for (int i = 0; i < WORDS; i++) shadow[i] = round * 0x01010101u + round + 1;
         shadow[7] = round;
         if (memcmp(host, shadow, BYTES)) expect(false, "round %u", round);
     }
-    expect(true, "%016llx %016llx", (unsigned long long)hash_device(small, BYTES), (unsigned long long)hash_device(other, BYTES));
+    expect(true, "%016llx %016llx", (unsigned long long)hash_device(small, BYTES),
+           (unsigned long long)hash_device(other, BYTES));
     MUST(cudaFree(small));
     MUST(cudaFree(other));
     MUST(cudaFree(large));

@@ -13,7 +13,8 @@
     static const struct snippet *const entry_##id __attribute__((section("snippets"), used)) = &snippet_##id;          \
     static void run_##id()
 
-namespace {
+namespace
+{
 
 struct device_memory {
     void *memory = nullptr;
@@ -22,7 +23,8 @@ struct device_memory {
     {
         if (!memory) return;
         unsigned value = 0;
-        printf("%s: copy %s, ", name, cudaGetErrorName(cudaMemcpy(&value, memory, sizeof(value), cudaMemcpyDeviceToHost)));
+        printf("%s: copy %s, ", name,
+               cudaGetErrorName(cudaMemcpy(&value, memory, sizeof(value), cudaMemcpyDeviceToHost)));
         printf("free %s\n", cudaGetErrorName(cudaFree(memory)));
         fflush(stdout);
     }
@@ -82,8 +84,7 @@ SNIPPET(containers, "", "growing containers copied to the device and back, in th
     for (int t = 0; t < 4; t++)
         threads.emplace_back([t, &wrong] {
             std::vector<unsigned> values, back;
-            for (unsigned i = 0; i < 3000000; i++)
-                values.push_back(i * (t + 1));
+            for (unsigned i = 0; i < 3000000; i++) values.push_back(i * (t + 1));
             void *device;
             MUST(cudaMalloc(&device, values.size() * 4));
             MUST(cudaMemcpy(device, values.data(), values.size() * 4, cudaMemcpyHostToDevice));
@@ -92,16 +93,13 @@ SNIPPET(containers, "", "growing containers copied to the device and back, in th
             MUST(cudaFree(device));
             wrong[t] = back != values;
         });
-    for (auto &thread : threads)
-        thread.join();
-    for (int t = 0; t < 4; t++)
-        expect(!wrong[t], "thread %d", t);
+    for (auto &thread : threads) thread.join();
+    for (int t = 0; t < 4; t++) expect(!wrong[t], "thread %d", t);
 }
 
 SNIPPET(exceptions, "", "exceptions pass through frames that made CUDA calls")
 {
-    for (int round = 0; round < 3; round++)
-        try {
+    for (int round = 0; round < 3; round++) try {
             unsigned value = round, *device;
             MUST(cudaMalloc(reinterpret_cast<void **>(&device), 4));
             MUST(cudaMemcpy(device, &value, 4, cudaMemcpyHostToDevice));

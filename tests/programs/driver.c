@@ -7,8 +7,7 @@ static void use(CUdeviceptr device, unsigned rounds)
 {
     unsigned host[WORDS], back[WORDS];
     for (unsigned round = 0; round < rounds; round++) {
-        for (int i = 0; i < WORDS; i++)
-            host[i] = round + i;
+        for (int i = 0; i < WORDS; i++) host[i] = round + i;
         MUST_DRIVER(D(cuMemcpyHtoD)(device, host, BYTES));
         driver_add(device, 1, WORDS, 0);
         MUST_DRIVER(D(cuMemcpyDtoH)(back, device, BYTES));
@@ -41,11 +40,23 @@ SNIPPET(driver_copies, "", "copies and memsets of every form")
             MUST_DRIVER(D(cuMemcpyDtoDAsync)(b, a, BYTES, stream));
             MUST_DRIVER(D(cuMemcpyDtoHAsync)(back, b, BYTES, stream));
         } else {
-            CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = 64, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                                  .dstDevice = b, .dstPitch = 64, .WidthInBytes = 64, .Height = BYTES / 64};
+            CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                                  .srcHost = host,
+                                  .srcPitch = 64,
+                                  .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                  .dstDevice = b,
+                                  .dstPitch = 64,
+                                  .WidthInBytes = 64,
+                                  .Height = BYTES / 64};
             MUST_DRIVER(D(cuMemcpy2D)(&copy));
-            CUDA_MEMCPY2D home = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = b, .srcPitch = 64, .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
-                                  .dstDevice = (CUdeviceptr)back, .dstPitch = 64, .WidthInBytes = 64, .Height = BYTES / 64};
+            CUDA_MEMCPY2D home = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                  .srcDevice = b,
+                                  .srcPitch = 64,
+                                  .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                  .dstDevice = (CUdeviceptr)back,
+                                  .dstPitch = 64,
+                                  .WidthInBytes = 64,
+                                  .Height = BYTES / 64};
             MUST_DRIVER(D(cuMemcpy2DUnaligned)(&home));
         }
         MUST_DRIVER(D(cuStreamSynchronize)(stream));
@@ -78,7 +89,8 @@ SNIPPET(driver_address_range, "", "cuMemGetAddressRange of small, large, interio
         CUresult status = D(cuMemGetAddressRange)(&base, &bytes, device);
         printf("%zu: %s, offset %lld, %zu bytes; ", sizes[k], driver_error(status), (long long)(device - base), bytes);
         status = D(cuMemGetAddressRange)(&base, &bytes, device + sizes[k] - 1);
-        printf("inside: %s, offset %lld, %zu bytes\n", driver_error(status), (long long)(device + sizes[k] - 1 - base), bytes);
+        printf("inside: %s, offset %lld, %zu bytes\n", driver_error(status), (long long)(device + sizes[k] - 1 - base),
+               bytes);
         SHOW_DRIVER(D(cuMemGetAddressRange)(NULL, &bytes, device));
         MUST_DRIVER(D(cuMemFree)(device));
     }
@@ -106,25 +118,36 @@ SNIPPET(driver_attributes, "", "single and multiple attribute queries agree, and
         CUcontext context, current;
         D(cuCtxGetCurrent)(&current);
         printf("type %s ", driver_error(D(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer)));
-        printf("%d\nstart %s ", type, driver_error(D(cuPointerGetAttribute)(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, pointer)));
-        printf("%lld\nsize %s ", (long long)(pointer - start), driver_error(D(cuPointerGetAttribute)(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, pointer)));
-        printf("%zu\nmanaged %s ", bytes, driver_error(D(cuPointerGetAttribute)(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, pointer)));
-        printf("%u\nmapped %s ", managed & 255, driver_error(D(cuPointerGetAttribute)(&mapped, CU_POINTER_ATTRIBUTE_MAPPED, pointer)));
-        printf("%u\nordinal %s ", mapped & 255, driver_error(D(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer)));
-        printf("%d\ndevice %s ", ordinal, driver_error(D(cuPointerGetAttribute)(&same, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, pointer)));
-        printf("%s\nhost %s ", same == pointer ? "same" : "other", driver_error(D(cuPointerGetAttribute)(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, pointer)));
-        printf("%s\nid %s ", host == (void *)7 ? "untouched" : "set", driver_error(D(cuPointerGetAttribute)(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, pointer)));
-        printf("%s\ncontext %s ", id ? "set" : "0", driver_error(D(cuPointerGetAttribute)(&context, CU_POINTER_ATTRIBUTE_CONTEXT, pointer)));
+        printf("%d\nstart %s ", type,
+               driver_error(D(cuPointerGetAttribute)(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, pointer)));
+        printf("%lld\nsize %s ", (long long)(pointer - start),
+               driver_error(D(cuPointerGetAttribute)(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, pointer)));
+        printf("%zu\nmanaged %s ", bytes,
+               driver_error(D(cuPointerGetAttribute)(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, pointer)));
+        printf("%u\nmapped %s ", managed & 255,
+               driver_error(D(cuPointerGetAttribute)(&mapped, CU_POINTER_ATTRIBUTE_MAPPED, pointer)));
+        printf("%u\nordinal %s ", mapped & 255,
+               driver_error(D(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer)));
+        printf("%d\ndevice %s ", ordinal,
+               driver_error(D(cuPointerGetAttribute)(&same, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, pointer)));
+        printf("%s\nhost %s ", same == pointer ? "same" : "other",
+               driver_error(D(cuPointerGetAttribute)(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, pointer)));
+        printf("%s\nid %s ", host == (void *)7 ? "untouched" : "set",
+               driver_error(D(cuPointerGetAttribute)(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, pointer)));
+        printf("%s\ncontext %s ", id ? "set" : "0",
+               driver_error(D(cuPointerGetAttribute)(&context, CU_POINTER_ATTRIBUTE_CONTEXT, pointer)));
         printf("%s\n", context == current ? "current" : "other");
-        CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
-                                        CU_POINTER_ATTRIBUTE_HOST_POINTER, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+        CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                        CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_HOST_POINTER,
+                                        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
         CUmemorytype type_again = 0;
         CUdeviceptr start_again = 0;
         size_t bytes_again = 0;
         int ordinal_again = -1;
         void *into[] = {&type_again, &start_again, &bytes_again, &host, &ordinal_again};
         SHOW_DRIVER(D(cuPointerGetAttributes)(5, wanted, into, pointer));
-        expect(type == type_again && start == start_again && bytes == bytes_again && ordinal == ordinal_again, "they agree");
+        expect(type == type_again && start == start_again && bytes == bytes_again && ordinal == ordinal_again,
+               "they agree");
         printf("host %s\n", host == (void *)7 ? "untouched" : host ? "set" : "null");
     }
     MUST_DRIVER(D(cuMemFree)(device));
@@ -183,7 +206,8 @@ SNIPPET(driver_no_context, "", "calls of a thread that has no context answer as 
     MUST_DRIVER(D(cuMemFree)(device));
 }
 
-SNIPPET(driver_contexts, "", "several contexts with small buffers each, pushed and popped, one destroyed with its buffers")
+SNIPPET(driver_contexts, "",
+        "several contexts with small buffers each, pushed and popped, one destroyed with its buffers")
 {
     enum { CONTEXTS = 3 };
     driver_start();
@@ -289,10 +313,8 @@ SNIPPET(driver_migrating_contexts, "", "contexts that move between threads")
     MUST_DRIVER(D(cuCtxPopCurrent)(&popped));
     for (int round = 0; round < 6; round++) {
         pthread_t thread[2];
-        for (int t = 0; t < 2; t++)
-            pthread_create(&thread[t], NULL, push_elsewhere, context);
-        for (int t = 0; t < 2; t++)
-            pthread_join(thread[t], NULL);
+        for (int t = 0; t < 2; t++) pthread_create(&thread[t], NULL, push_elsewhere, context);
+        for (int t = 0; t < 2; t++) pthread_join(thread[t], NULL);
     }
     SHOW_DRIVER(D(cuCtxDestroy)(context));
 }

@@ -59,7 +59,10 @@ void driver_start(void)
 CUfunction driver_function(const char *name)
 {
     enum { CONTEXTS = 8 };
-    static struct { CUcontext context; CUmodule module; } loaded[CONTEXTS];
+    static struct {
+        CUcontext context;
+        CUmodule module;
+    } loaded[CONTEXTS];
     static int count;
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     CUcontext context;
@@ -67,8 +70,7 @@ CUfunction driver_function(const char *name)
     int i = 0;
     pthread_mutex_lock(&mutex);
     MUST_DRIVER(D(cuCtxGetCurrent)(&context));
-    while (i < count && loaded[i].context != context)
-        i++;
+    while (i < count && loaded[i].context != context) i++;
     if (i == count) {
         loaded[i = count++ % CONTEXTS].context = context;
         MUST_DRIVER(D(cuModuleLoadData)(&loaded[i].module, programs_ptx));
@@ -81,5 +83,6 @@ CUfunction driver_function(const char *name)
 void driver_add(CUdeviceptr device, unsigned value, int count, CUstream stream)
 {
     void *arguments[] = {&device, &value, &count};
-    MUST_DRIVER(D(cuLaunchKernel)(driver_function("programs_add"), (count + 127) / 128, 1, 1, 128, 1, 1, 0, stream, arguments, NULL));
+    MUST_DRIVER(D(cuLaunchKernel)(driver_function("programs_add"), (count + 127) / 128, 1, 1, 128, 1, 1, 0, stream,
+                                  arguments, NULL));
 }

@@ -19,7 +19,8 @@ static void start_something(void)
 static void free_in_handler(void)
 {
     unsigned value = 0;
-    printf("exit handler: %s, %u\n", cudaGetErrorName(cudaMemcpy(&value, left_over, sizeof(value), cudaMemcpyDeviceToHost)), value);
+    printf("exit handler: %s, %u\n",
+           cudaGetErrorName(cudaMemcpy(&value, left_over, sizeof(value), cudaMemcpyDeviceToHost)), value);
     printf("exit handler: %s\n", cudaGetErrorName(cudaFree(left_over)));
 }
 

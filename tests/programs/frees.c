@@ -3,8 +3,9 @@
 
 enum { KINDS = 9, FREES = 4, BYTES = 4096 };
 
-static const char *const kind_name[KINDS] = {"cudaMalloc",  "cudaMalloc large",  "cudaMallocPitch", "cudaMallocHost", "cudaHostAlloc",
-                                             "cudaMallocManaged", "cudaMallocAsync", "registered",      "malloc"};
+static const char *const kind_name[KINDS] = {"cudaMalloc",      "cudaMalloc large", "cudaMallocPitch",
+                                             "cudaMallocHost",  "cudaHostAlloc",    "cudaMallocManaged",
+                                             "cudaMallocAsync", "registered",       "malloc"};
 static const char *const free_name[FREES] = {"cudaFree", "cudaFreeHost", "cudaFreeAsync", "cudaHostUnregister"};
 
 static void *allocate(int kind)
@@ -12,18 +13,33 @@ static void *allocate(int kind)
     void *memory = NULL;
     size_t pitch;
     switch (kind) {
-    case 0: MUST(cudaMalloc(&memory, BYTES)); break;
-    case 1: MUST(cudaMalloc(&memory, 8 << 20)); break;
-    case 2: MUST(cudaMallocPitch(&memory, &pitch, 100, 20)); break;
-    case 3: MUST(cudaMallocHost(&memory, BYTES)); break;
-    case 4: MUST(cudaHostAlloc(&memory, BYTES, cudaHostAllocMapped)); break;
-    case 5: MUST(cudaMallocManaged(&memory, BYTES, cudaMemAttachGlobal)); break;
-    case 6: MUST(cudaMallocAsync(&memory, BYTES, 0)); break;
+    case 0:
+        MUST(cudaMalloc(&memory, BYTES));
+        break;
+    case 1:
+        MUST(cudaMalloc(&memory, 8 << 20));
+        break;
+    case 2:
+        MUST(cudaMallocPitch(&memory, &pitch, 100, 20));
+        break;
+    case 3:
+        MUST(cudaMallocHost(&memory, BYTES));
+        break;
+    case 4:
+        MUST(cudaHostAlloc(&memory, BYTES, cudaHostAllocMapped));
+        break;
+    case 5:
+        MUST(cudaMallocManaged(&memory, BYTES, cudaMemAttachGlobal));
+        break;
+    case 6:
+        MUST(cudaMallocAsync(&memory, BYTES, 0));
+        break;
     case 7:
         memory = aligned_alloc(4096, BYTES);
         MUST(cudaHostRegister(memory, BYTES, cudaHostRegisterMapped));
         break;
-    default: memory = aligned_alloc(4096, BYTES);
+    default:
+        memory = aligned_alloc(4096, BYTES);
     }
     return memory;
 }
@@ -31,10 +47,14 @@ static void *allocate(int kind)
 static cudaError_t release(void *memory, int how)
 {
     switch (how) {
-    case 0: return cudaFree(memory);
-    case 1: return cudaFreeHost(memory);
-    case 2: return cudaFreeAsync(memory, 0);
-    default: return cudaHostUnregister(memory);
+    case 0:
+        return cudaFree(memory);
+    case 1:
+        return cudaFreeHost(memory);
+    case 2:
+        return cudaFreeAsync(memory, 0);
+    default:
+        return cudaHostUnregister(memory);
     }
 }
 
@@ -104,8 +124,7 @@ SNIPPET(free_and_reuse, "", "memory given back and taken again, with fresh conte
         wrong += (uintptr_t)device[i] % 256 != 0;
     }
     expect(!wrong, "%d rounds", ROUNDS);
-    for (int i = 0; i < LIVE; i++)
-        MUST(cudaFree(device[i]));
+    for (int i = 0; i < LIVE; i++) MUST(cudaFree(device[i]));
 }
 
 SNIPPET(freed_async, "", "memory of cudaMalloc freed with cudaFreeAsync, as cuSPARSE does")

@@ -40,13 +40,11 @@ SNIPPET(textures, "gpu", "linear and pitched textures over small buffers that ar
     MUST(cudaCreateTextureObject(&texture, &resource, &reading, NULL));
     int wrong = 0;
     for (unsigned round = 0; round < 50; round++) {
-        for (int i = 0; i < WORDS; i++)
-            host[i] = round * 7 + i;
+        for (int i = 0; i < WORDS; i++) host[i] = round * 7 + i;
         MUST(cudaMemcpy(device, host, BYTES, cudaMemcpyHostToDevice));
         through_texture<<<WORDS / 128, 128>>>(out, texture, WORDS);
         MUST(cudaMemcpy(back, out, BYTES, cudaMemcpyDeviceToHost));
-        for (int i = 0; i < WORDS; i++)
-            wrong += back[i] != host[(i * 37) % WORDS];
+        for (int i = 0; i < WORDS; i++) wrong += back[i] != host[(i * 37) % WORDS];
     }
     expect(!wrong, "linear");
     MUST(cudaDestroyTextureObject(texture));
@@ -64,8 +62,7 @@ SNIPPET(textures, "gpu", "linear and pitched textures over small buffers that ar
     MUST(cudaCreateTextureObject(&texture, &resource, &reading, NULL));
     wrong = 0;
     for (int round = 0; round < 50; round++) {
-        for (int i = 0; i < 640; i++)
-            image[i] = (float)(round + i);
+        for (int i = 0; i < 640; i++) image[i] = (float)(round + i);
         MUST(cudaMemcpy2D(pitched, pitch, image, 128, 128, 20, cudaMemcpyHostToDevice));
         through_texture_2d<<<20, 32>>>(out2, texture, 32, 20);
         MUST(cudaMemcpy(result, out2, sizeof(result), cudaMemcpyDeviceToHost));
@@ -88,14 +85,12 @@ SNIPPET(symbols, "gpu", "constant and device symbols beside small buffers")
     MUST(cudaMalloc((void **)&device, sizeof(host)));
     int wrong = 0;
     for (unsigned round = 0; round < 50; round++) {
-        for (unsigned i = 0; i < 64; i++)
-            host[i] = round + i;
+        for (unsigned i = 0; i < 64; i++) host[i] = round + i;
         MUST(cudaMemcpyToSymbol(factors, host, sizeof(host)));
         MUST(cudaMemcpy(device, host, sizeof(host), cudaMemcpyHostToDevice));
         multiply<<<1, 64>>>(device);
         MUST(cudaMemcpyFromSymbol(back, totals, sizeof(back)));
-        for (unsigned i = 0; i < 64; i++)
-            wrong += back[i] != host[i] * host[i];
+        for (unsigned i = 0; i < 64; i++) wrong += back[i] != host[i] * host[i];
         MUST(cudaGetSymbolAddress((void **)&address, totals));
         MUST(cudaMemcpy(device, address, sizeof(host), cudaMemcpyDeviceToDevice));
         MUST(cudaMemcpy(host, device, sizeof(host), cudaMemcpyDeviceToHost));
@@ -145,18 +140,14 @@ SNIPPET(cooperative, "gpu", "a cooperative launch on a small buffer")
     for (int round = 0; round < 20; round++) {
         MUST(cudaLaunchCooperativeKernel((const void *)both_halves, 2, 128, arguments, 0, 0));
         MUST(cudaMemcpy(back, device, sizeof(back), cudaMemcpyDeviceToHost));
-        for (unsigned i = 0; i < 256; i++)
-            wrong += back[i] != i || back[256 + i] != 255 - i;
+        for (unsigned i = 0; i < 256; i++) wrong += back[i] != i || back[256 + i] != 255 - i;
         MUST(cudaMemcpy(device, back + 1, 1000, cudaMemcpyHostToDevice));
     }
     expect(!wrong, "20 rounds");
     MUST(cudaFree(device));
 }
 
-static __global__ void chase(unsigned **pointers, unsigned *out)
-{
-    out[threadIdx.x] = *pointers[threadIdx.x];
-}
+static __global__ void chase(unsigned **pointers, unsigned *out) { out[threadIdx.x] = *pointers[threadIdx.x]; }
 
 SNIPPET(pointers_in_memory, "gpu", "a kernel follows pointers that lie in memory, to buffers that may move")
 {
@@ -164,8 +155,7 @@ SNIPPET(pointers_in_memory, "gpu", "a kernel follows pointers that lie in memory
     unsigned *buffer[COUNT], **device_pointers, *out, back[COUNT];
     MUST(cudaMalloc((void **)&device_pointers, sizeof(buffer)));
     MUST(cudaMalloc((void **)&out, sizeof(back)));
-    for (int i = 0; i < COUNT; i++)
-        MUST(cudaMalloc((void **)&buffer[i], 64));
+    for (int i = 0; i < COUNT; i++) MUST(cudaMalloc((void **)&buffer[i], 64));
     MUST(cudaMemcpy(device_pointers, buffer, sizeof(buffer), cudaMemcpyHostToDevice));
     int wrong = 0;
     for (unsigned round = 0; round < 50; round++) {
@@ -175,12 +165,10 @@ SNIPPET(pointers_in_memory, "gpu", "a kernel follows pointers that lie in memory
         }
         chase<<<1, COUNT>>>(device_pointers, out);
         MUST(cudaMemcpy(back, out, sizeof(back), cudaMemcpyDeviceToHost));
-        for (unsigned i = 0; i < COUNT; i++)
-            wrong += back[i] != round * 100 + i;
+        for (unsigned i = 0; i < COUNT; i++) wrong += back[i] != round * 100 + i;
     }
     expect(!wrong, "50 rounds");
-    for (int i = 0; i < COUNT; i++)
-        MUST(cudaFree(buffer[i]));
+    for (int i = 0; i < COUNT; i++) MUST(cudaFree(buffer[i]));
     MUST(cudaFree(device_pointers));
     MUST(cudaFree(out));
 }
@@ -206,8 +194,7 @@ SNIPPET(batches, "gpu", "cudaMemcpyBatchAsync of several small copies")
     size_t first = 0;
     int wrong = 0;
     for (unsigned round = 0; round < 30; round++) {
-        for (unsigned i = 0; i < COUNT * 16; i++)
-            pinned[i] = round * 1000 + i;
+        for (unsigned i = 0; i < COUNT * 16; i++) pinned[i] = round * 1000 + i;
         MUST(cudaMemcpyBatchAsync(to, from, bytes, COUNT, &attributes, &first, 1, stream));
         MUST(cudaStreamSynchronize(stream));
         for (unsigned i = 0; i < COUNT; i++) {
@@ -216,8 +203,7 @@ SNIPPET(batches, "gpu", "cudaMemcpyBatchAsync of several small copies")
         }
     }
     expect(!wrong, "30 rounds");
-    for (int i = 0; i < COUNT; i++)
-        MUST(cudaFree(device[i]));
+    for (int i = 0; i < COUNT; i++) MUST(cudaFree(device[i]));
     MUST(cudaFreeHost(pinned));
     MUST(cudaStreamDestroy(stream));
 }

@@ -5,8 +5,7 @@ enum { WORDS = 256, BYTES = 4 * WORDS };
 
 static void fill_words(unsigned *words, unsigned first)
 {
-    for (int i = 0; i < WORDS; i++)
-        words[i] = first + i;
+    for (int i = 0; i < WORDS; i++) words[i] = first + i;
 }
 
 /* Ordinary traffic, so that the buffer might move. */
@@ -86,7 +85,8 @@ SNIPPET(graph_explicit, "", "memcpy and memset nodes added by hand, replayed, up
         fill_words(source, 10 * replay);
         MUST(cudaGraphLaunch(program, 0));
         MUST(cudaStreamSynchronize(0));
-        if (landed[7] != 0 || landed[8] != 10 * replay + 8) expect(false, "replay %u: %u %u", replay, landed[7], landed[8]);
+        if (landed[7] != 0 || landed[8] != 10 * replay + 8)
+            expect(false, "replay %u: %u %u", replay, landed[7], landed[8]);
         use(device, 5);
     }
     MUST(cudaGraphExecDestroy(program));

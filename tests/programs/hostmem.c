@@ -95,8 +95,7 @@ SNIPPET(malloc_random, "", "20 000 random allocations, reallocations and frees w
         block[i][0] = block[i][bytes[i] - 1] = block[i][bytes[i] / 2] = (unsigned char)i;
     }
     expect(!wrong, "20000 steps, %d wrong", wrong);
-    for (int i = 0; i < LIVE; i++)
-        free(block[i]);
+    for (int i = 0; i < LIVE; i++) free(block[i]);
     MUST(cudaFree(device));
 }
 
@@ -119,8 +118,7 @@ SNIPPET(malloc_threads, "", "eight threads with large blocks of their own")
 {
     pthread_t thread[8];
     MUST(cudaFree(0));
-    for (uintptr_t t = 0; t < 8; t++)
-        pthread_create(&thread[t], NULL, allocate_blocks, (void *)(t + 1));
+    for (uintptr_t t = 0; t < 8; t++) pthread_create(&thread[t], NULL, allocate_blocks, (void *)(t + 1));
     for (int t = 0; t < 8; t++) {
         void *wrong;
         pthread_join(thread[t], &wrong);
@@ -165,8 +163,7 @@ static void copy_through(unsigned char *host, size_t bytes, bool writable, const
 
 static unsigned char *pattern(unsigned char *memory, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i++)
-        memory[i] = (unsigned char)(i * 31 >> 4);
+    for (size_t i = 0; i < bytes; i++) memory[i] = (unsigned char)(i * 31 >> 4);
     return memory;
 }
 

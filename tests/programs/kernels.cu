@@ -10,8 +10,7 @@ void kernels_load(void)
     cudaFuncAttributes attributes;
     const void *kernels[] = {(const void *)programs_fill, (const void *)programs_add, (const void *)programs_copy,
                              (const void *)programs_gate, (const void *)programs_atomics};
-    for (const void *kernel : kernels)
-        MUST(cudaFuncGetAttributes(&attributes, kernel));
+    for (const void *kernel : kernels) MUST(cudaFuncGetAttributes(&attributes, kernel));
 }
 
 void launch_fill(unsigned *data, unsigned value, int count, cudaStream_t stream)

@@ -18,16 +18,62 @@ static void *driver_open(void)
     exit(2);
 }
 
-static const char *const driver_names[] = {
-    "cuInit", "cuDriverGetVersion", "cuGetProcAddress", "cuGetProcAddress_v2", "cuDeviceGet", "cuDeviceGetCount", "cuDeviceGetAttribute",
-    "cuCtxCreate_v2", "cuCtxDestroy_v2", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuCtxSynchronize", "cuCtxSetCurrent",
-    "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuDevicePrimaryCtxReset_v2", "cuModuleLoadData", "cuModuleGetFunction",
-    "cuLaunchKernel", "cuLaunchKernelEx", "cuMemAlloc_v2", "cuMemAllocPitch_v2", "cuMemFree_v2", "cuMemHostAlloc", "cuMemFreeHost",
-    "cuMemHostRegister_v2", "cuMemHostUnregister", "cuMemHostGetDevicePointer_v2", "cuMemAllocManaged", "cuMemAllocAsync", "cuMemFreeAsync",
-    "cuMemcpy", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
-    "cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2", "cuMemcpy3D_v2", "cuMemsetD8_v2", "cuMemsetD32_v2", "cuMemsetD8Async",
-    "cuStreamCreate", "cuStreamDestroy_v2", "cuStreamSynchronize", "cuStreamQuery", "cuEventCreate", "cuEventRecord", "cuPointerGetAttribute",
-    "cuPointerGetAttributes", "cuMemGetAddressRange_v2", "cuMemGetInfo_v2", "cuStreamBeginCapture_v2", "cuGraphLaunch", "cuGetExportTable"};
+static const char *const driver_names[] = {"cuInit",
+                                           "cuDriverGetVersion",
+                                           "cuGetProcAddress",
+                                           "cuGetProcAddress_v2",
+                                           "cuDeviceGet",
+                                           "cuDeviceGetCount",
+                                           "cuDeviceGetAttribute",
+                                           "cuCtxCreate_v2",
+                                           "cuCtxDestroy_v2",
+                                           "cuCtxPushCurrent_v2",
+                                           "cuCtxPopCurrent_v2",
+                                           "cuCtxSynchronize",
+                                           "cuCtxSetCurrent",
+                                           "cuDevicePrimaryCtxRetain",
+                                           "cuDevicePrimaryCtxRelease_v2",
+                                           "cuDevicePrimaryCtxReset_v2",
+                                           "cuModuleLoadData",
+                                           "cuModuleGetFunction",
+                                           "cuLaunchKernel",
+                                           "cuLaunchKernelEx",
+                                           "cuMemAlloc_v2",
+                                           "cuMemAllocPitch_v2",
+                                           "cuMemFree_v2",
+                                           "cuMemHostAlloc",
+                                           "cuMemFreeHost",
+                                           "cuMemHostRegister_v2",
+                                           "cuMemHostUnregister",
+                                           "cuMemHostGetDevicePointer_v2",
+                                           "cuMemAllocManaged",
+                                           "cuMemAllocAsync",
+                                           "cuMemFreeAsync",
+                                           "cuMemcpy",
+                                           "cuMemcpyHtoD_v2",
+                                           "cuMemcpyDtoH_v2",
+                                           "cuMemcpyDtoD_v2",
+                                           "cuMemcpyHtoDAsync_v2",
+                                           "cuMemcpyDtoHAsync_v2",
+                                           "cuMemcpy2D_v2",
+                                           "cuMemcpy2DUnaligned_v2",
+                                           "cuMemcpy3D_v2",
+                                           "cuMemsetD8_v2",
+                                           "cuMemsetD32_v2",
+                                           "cuMemsetD8Async",
+                                           "cuStreamCreate",
+                                           "cuStreamDestroy_v2",
+                                           "cuStreamSynchronize",
+                                           "cuStreamQuery",
+                                           "cuEventCreate",
+                                           "cuEventRecord",
+                                           "cuPointerGetAttribute",
+                                           "cuPointerGetAttributes",
+                                           "cuMemGetAddressRange_v2",
+                                           "cuMemGetInfo_v2",
+                                           "cuStreamBeginCapture_v2",
+                                           "cuGraphLaunch",
+                                           "cuGetExportTable"};
 enum { NAMES = sizeof(driver_names) / sizeof(*driver_names) };
 
 SNIPPET(lookup_answers, "", "dlsym finds what it finds bare, and nothing more")
@@ -49,7 +95,8 @@ SNIPPET(lookup_answers, "", "dlsym finds what it finds bare, and nothing more")
         const char *error = dlerror();
         printf(", %s\n", error && strstr(error, "cuNoSuchFunction") ? "said so" : "silent");
         printf("null name in libm: %s\n", dlsym(libm, "") ? "found" : "null");
-        expect(dlsym(RTLD_DEFAULT, "malloc") && dlsym(RTLD_NEXT, "malloc") && dlsym(RTLD_DEFAULT, "dlsym"), "libc's are there");
+        expect(dlsym(RTLD_DEFAULT, "malloc") && dlsym(RTLD_NEXT, "malloc") && dlsym(RTLD_DEFAULT, "dlsym"),
+               "libc's are there");
         expect(dlsym(libm, "cos") == dlsym(libm, "cos") && dlsym(self, "main") == NULL, "others are untouched");
         dlclose(libm);
         dlclose(self);
@@ -68,17 +115,16 @@ SNIPPET(lookup_stable, "", "the same answer every time, from eight threads")
 {
     void *libcuda = driver_open(), *first[NAMES];
     int changed = 0;
-    for (int i = 0; i < NAMES; i++)
-        first[i] = dlsym(libcuda, driver_names[i]);
+    for (int i = 0; i < NAMES; i++) first[i] = dlsym(libcuda, driver_names[i]);
     for (int round = 0; round < 100; round++)
-        for (int i = 0; i < NAMES; i++)
-            changed += dlsym(libcuda, driver_names[i]) != first[i];
+        for (int i = 0; i < NAMES; i++) changed += dlsym(libcuda, driver_names[i]) != first[i];
     expect(!changed, "no answer changed");
 }
 
 typedef CUresult (*get_proc_address)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 
-SNIPPET(proc_address, "", "cuGetProcAddress before cuInit, of itself, of nothing, of the unknown; and its functions work")
+SNIPPET(proc_address, "",
+        "cuGetProcAddress before cuInit, of itself, of nothing, of the unknown; and its functions work")
 {
     get_proc_address ask = (get_proc_address)dlsym(driver_open(), "cuGetProcAddress_v2");
     void *function = (void *)1;
@@ -95,12 +141,21 @@ SNIPPET(proc_address, "", "cuGetProcAddress before cuInit, of itself, of nothing
     result = again("cuMemAlloc", &function, 100000, 0, &status);
     printf("future version: %d, status %d\n", result, status);
 
-    CUresult (*init)(unsigned), (*allocate)(CUdeviceptr *, size_t), (*release)(CUdeviceptr), (*retain)(CUcontext *, CUdevice);
-    CUresult (*current)(CUcontext), (*upload)(CUdeviceptr, const void *, size_t), (*download)(void *, CUdeviceptr, size_t);
-    const struct { const char *name; void *into; int version; } wanted[] = {
-        {"cuInit", &init, 2000}, {"cuMemAlloc", &allocate, 3020}, {"cuMemFree", &release, 3020},
-        {"cuDevicePrimaryCtxRetain", &retain, 7000}, {"cuCtxSetCurrent", &current, 4000},
-        {"cuMemcpyHtoD", &upload, 3020}, {"cuMemcpyDtoH", &download, 3020}};
+    CUresult (*init)(unsigned), (*allocate)(CUdeviceptr *, size_t), (*release)(CUdeviceptr),
+        (*retain)(CUcontext *, CUdevice);
+    CUresult (*current)(CUcontext), (*upload)(CUdeviceptr, const void *, size_t),
+        (*download)(void *, CUdeviceptr, size_t);
+    const struct {
+        const char *name;
+        void *into;
+        int version;
+    } wanted[] = {{"cuInit", &init, 2000},
+                  {"cuMemAlloc", &allocate, 3020},
+                  {"cuMemFree", &release, 3020},
+                  {"cuDevicePrimaryCtxRetain", &retain, 7000},
+                  {"cuCtxSetCurrent", &current, 4000},
+                  {"cuMemcpyHtoD", &upload, 3020},
+                  {"cuMemcpyDtoH", &download, 3020}};
     for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
         result = again(wanted[i].name, &function, wanted[i].version, 0, &status);
         if (result) expect(false, "%s: %d", wanted[i].name, result);
@@ -116,7 +171,8 @@ SNIPPET(proc_address, "", "cuGetProcAddress before cuInit, of itself, of nothing
     MUST(cudaFree(0));
 }
 
-SNIPPET(deepbind_plugin, "", "memory of a plugin that has libc's malloc to itself, freed here, and small ones the other way")
+SNIPPET(deepbind_plugin, "",
+        "memory of a plugin that has libc's malloc to itself, freed here, and small ones the other way")
 {
     char self[4096], path[4200];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);

@@ -24,15 +24,13 @@ uint32_t random_next(uint64_t *state)
 
 void fill_random(void *bytes, size_t count, uint64_t seed)
 {
-    for (size_t i = 0; i < count; i++)
-        ((unsigned char *)bytes)[i] = (unsigned char)(random_next(&seed) >> 7);
+    for (size_t i = 0; i < count; i++) ((unsigned char *)bytes)[i] = (unsigned char)(random_next(&seed) >> 7);
 }
 
 uint64_t hash_bytes(const void *bytes, size_t count)
 {
     uint64_t hash = 14695981039346656037ull;
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 1099511628211ull;
+    for (size_t i = 0; i < count; i++) hash = (hash ^ ((const unsigned char *)bytes)[i]) * 1099511628211ull;
     return hash;
 }
 

@@ -41,7 +41,8 @@ static bool mix_step(struct mix *mix, bool several)
 {
     unsigned char host[4096];
     const uint32_t choice = random_next(&mix->random) % 100;
-    const int a = random_next(&mix->random) % BUFFERS, b = (a + 1 + random_next(&mix->random) % (BUFFERS - 1)) % BUFFERS;
+    const int a = random_next(&mix->random) % BUFFERS,
+              b = (a + 1 + random_next(&mix->random) % (BUFFERS - 1)) % BUFFERS;
     const size_t at = random_next(&mix->random) % (mix->bytes[a] / 4) * 4, left = mix->bytes[a] - at;
     const size_t most = left < sizeof(host) ? left : sizeof(host), n = 1 + random_next(&mix->random) % most;
     cudaStream_t stream = choice < 2 ? 0 : mix_stream(mix, several);
@@ -71,8 +72,7 @@ static bool mix_step(struct mix *mix, bool several)
         const unsigned value = random_next(&mix->random);
         const int words = (int)(left / 4);
         launch_add((unsigned *)(mix->device[a] + at), value, words, stream);
-        for (int i = 0; i < words; i++)
-            ((unsigned *)(mix->shadow[a] + at))[i] += value;
+        for (int i = 0; i < words; i++) ((unsigned *)(mix->shadow[a] + at))[i] += value;
     } else if (choice < 85) {
         if (several)
             MUST(cudaMemsetAsync(mix->device[a] + at, (int)choice, n, stream));
@@ -98,16 +98,14 @@ static void mix_run(uint64_t seed, int steps, bool several, unsigned stream_flag
         MUST(cudaStreamCreateWithFlags(&mix.stream[i], stream_flags));
         MUST(cudaEventCreateWithFlags(&mix.event[i], cudaEventDisableTiming));
     }
-    for (int i = 0; i < BUFFERS; i++)
-        mix_renew(&mix, i);
+    for (int i = 0; i < BUFFERS; i++) mix_renew(&mix, i);
     int step = 0;
-    while (step < steps && mix_step(&mix, several))
-        step++;
+    while (step < steps && mix_step(&mix, several)) step++;
     expect(step == steps, "%d steps", step);
     MUST(cudaDeviceSynchronize());
     for (int i = 0; i < BUFFERS; i++)
-        expect(hash_device(mix.device[i], mix.bytes[i]) == hash_bytes(mix.shadow[i], mix.bytes[i]), "buffer %d %016llx", i,
-               (unsigned long long)hash_bytes(mix.shadow[i], mix.bytes[i]));
+        expect(hash_device(mix.device[i], mix.bytes[i]) == hash_bytes(mix.shadow[i], mix.bytes[i]), "buffer %d %016llx",
+               i, (unsigned long long)hash_bytes(mix.shadow[i], mix.bytes[i]));
     for (int i = 0; i < STREAMS; i++) {
         MUST(cudaStreamDestroy(mix.stream[i]));
         MUST(cudaEventDestroy(mix.event[i]));
@@ -120,5 +118,8 @@ static void mix_run(uint64_t seed, int steps, bool several, unsigned stream_flag
 }
 
 SNIPPET(mix_default, "", "3000 random operations in the default stream") { mix_run(1, 3000, false, cudaStreamDefault); }
-SNIPPET(mix_streams, "", "3000 random operations in four streams, ordered by events") { mix_run(2, 3000, true, cudaStreamDefault); }
+SNIPPET(mix_streams, "", "3000 random operations in four streams, ordered by events")
+{
+    mix_run(2, 3000, true, cudaStreamDefault);
+}
 SNIPPET(mix_non_blocking, "", "the same in non-blocking streams") { mix_run(3, 3000, true, cudaStreamNonBlocking); }

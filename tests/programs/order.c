@@ -17,8 +17,7 @@ static unsigned *device_words(unsigned first)
 
 static void fill_words(unsigned *words, unsigned first)
 {
-    for (int i = 0; i < WORDS; i++)
-        words[i] = first + i;
+    for (int i = 0; i < WORDS; i++) words[i] = first + i;
 }
 
 static bool holds(const unsigned *device, unsigned first)
@@ -29,7 +28,8 @@ static bool holds(const unsigned *device, unsigned first)
     return !memcmp(words, expected, BYTES);
 }
 
-SNIPPET(async_upload_source_reused, "", "a pageable source may be overwritten as soon as the asynchronous upload returns")
+SNIPPET(async_upload_source_reused, "",
+        "a pageable source may be overwritten as soon as the asynchronous upload returns")
 {
     static const size_t sizes[] = {4, 4096, 65536, 1 << 20, 2 << 20};
     cudaStream_t stream;
@@ -232,7 +232,8 @@ SNIPPET(sync_copy_ignores_non_blocking_streams, "", "synchronous copies do not w
     gate_open(gate);
     MUST(cudaDeviceSynchronize());
     gate_finish(gate);
-    printf("%016llx %016llx\n", (unsigned long long)hash_device(device, BYTES), (unsigned long long)hash_device(fresh, BYTES));
+    printf("%016llx %016llx\n", (unsigned long long)hash_device(device, BYTES),
+           (unsigned long long)hash_device(fresh, BYTES));
     MUST(cudaStreamDestroy(stream));
     MUST(cudaFree(device));
     MUST(cudaFree(fresh));
@@ -306,8 +307,7 @@ SNIPPET(host_function_then_upload, "", "an upload from pinned memory sees what a
 
 static void wait_for_flag(void *argument)
 {
-    while (!*(volatile int *)argument)
-        usleep(200);
+    while (!*(volatile int *)argument) usleep(200);
 }
 
 SNIPPET(host_function_gate, "", "a stream held by a host function: copies behind it return, and happen after it")

@@ -22,7 +22,8 @@ static void upload_behind(cudaStream_t busy, const char *name)
     gate_open(gate);
     MUST(cudaDeviceSynchronize());
     gate_finish(gate);
-    expect(hash_device(seen, BYTES) == hash_bytes(old, BYTES), "behind the %s stream the kernel saw the old words", name);
+    expect(hash_device(seen, BYTES) == hash_bytes(old, BYTES), "behind the %s stream the kernel saw the old words",
+           name);
     fill_random(host, BYTES, 2);
     expect(hash_device(device, BYTES) == hash_bytes(host, BYTES), "and the buffer holds the new ones");
     MUST(cudaFree(device));
@@ -30,7 +31,8 @@ static void upload_behind(cudaStream_t busy, const char *name)
 }
 #endif
 
-SNIPPET(per_thread_upload_does_not_wait, "ptds", "cudaMemcpy to the device in the per-thread stream returns behind a busy stream")
+SNIPPET(per_thread_upload_does_not_wait, "ptds",
+        "cudaMemcpy to the device in the per-thread stream returns behind a busy stream")
 {
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
     upload_behind(cudaStreamPerThread, "per-thread");
@@ -91,13 +93,11 @@ static void *work(void *argument)
     unsigned *slice = worker->shared + worker->number * WORDS, host[WORDS], back[WORDS];
     pthread_barrier_wait(worker->barrier);
     for (unsigned round = 0; round < 300; round++) {
-        for (int i = 0; i < WORDS; i++)
-            host[i] = worker->number * 1000 + round + i;
+        for (int i = 0; i < WORDS; i++) host[i] = worker->number * 1000 + round + i;
         MUST(cudaMemcpy(slice, host, BYTES, cudaMemcpyHostToDevice));
         launch_add(slice, 7, WORDS, 0);
         MUST(cudaMemcpy(back, slice, BYTES, cudaMemcpyDeviceToHost));
-        for (int i = 0; i < WORDS; i++)
-            worker->wrong += back[i] != host[i] + 7;
+        for (int i = 0; i < WORDS; i++) worker->wrong += back[i] != host[i] + 7;
     }
     return NULL;
 }

@@ -12,8 +12,7 @@ SNIPPET(stream_ordered_mix, "", "cudaMallocAsync and cudaMalloc side by side, co
     MUST(cudaMalloc((void **)&plain, BYTES));
     for (unsigned round = 0; round < 100; round++) {
         unsigned *ordered;
-        for (int i = 0; i < WORDS; i++)
-            host[i] = round * WORDS + i;
+        for (int i = 0; i < WORDS; i++) host[i] = round * WORDS + i;
         MUST(cudaMallocAsync((void **)&ordered, BYTES, stream));
         MUST(cudaMemcpyAsync(ordered, host, BYTES, cudaMemcpyHostToDevice, stream));
         launch_add(ordered, 3, WORDS, stream);
@@ -25,8 +24,7 @@ SNIPPET(stream_ordered_mix, "", "cudaMallocAsync and cudaMalloc side by side, co
         launch_add(plain, 1, WORDS, stream);
         MUST(cudaMemcpyAsync(back, plain, BYTES, cudaMemcpyDeviceToHost, stream));
         MUST(cudaMemcpy(back, plain, BYTES, cudaMemcpyDeviceToHost));
-        for (int i = 0; i < WORDS; i++)
-            wrong += back[i] != host[i] + 4;
+        for (int i = 0; i < WORDS; i++) wrong += back[i] != host[i] + 4;
     }
     expect(!wrong, "%016llx", (unsigned long long)hash_bytes(back, BYTES));
     MUST(cudaFree(plain));
@@ -39,8 +37,7 @@ SNIPPET(managed, "", "managed memory, written by both sides, copied to and from 
     MUST(cudaMallocManaged((void **)&managed, BYTES, cudaMemAttachGlobal));
     MUST(cudaMalloc((void **)&device, BYTES));
     for (unsigned round = 0; round < 20; round++) {
-        for (int i = 0; i < WORDS; i++)
-            managed[i] = round + i;
+        for (int i = 0; i < WORDS; i++) managed[i] = round + i;
         launch_add(managed, 1, WORDS, 0);
         MUST(cudaMemcpy(device, managed, BYTES, cudaMemcpyDefault));
         launch_add(device, 1, WORDS, 0);
@@ -60,8 +57,7 @@ SNIPPET(mapped, "", "the program's own zero-copy memory stays what it is")
     MUST(cudaHostGetDevicePointer((void **)&alias, host, 0));
     MUST(cudaMalloc((void **)&device, BYTES));
     for (unsigned round = 0; round < 20; round++) {
-        for (int i = 0; i < WORDS; i++)
-            host[i] = round + i;
+        for (int i = 0; i < WORDS; i++) host[i] = round + i;
         launch_add(alias, 1, WORDS, 0);
         launch_copy(device, alias, WORDS, 0);
         MUST(cudaMemcpy(alias, device, BYTES / 2, cudaMemcpyDeviceToDevice));
@@ -95,7 +91,8 @@ SNIPPET(atomics, "", "atomic operations on small buffers are exact, wherever the
         MUST(cudaMemcpy(&sum, real, sizeof(sum), cudaMemcpyDeviceToHost));
         const int added = THREADS / 2 * (THREADS - 1);
         expect(seen[0] == round + added && seen[1] == 1001 - THREADS && seen[2] == 3 * (THREADS - 1) && seen[3] == 77 &&
-                   seen[4] == 1 + 2 * THREADS && total == (1ull << 50) + ((unsigned long long)added << 20) && sum == THREADS,
+                   seen[4] == 1 + 2 * THREADS && total == (1ull << 50) + ((unsigned long long)added << 20) &&
+                   sum == THREADS,
                "%d %d %d %d %d %llu %.0f", seen[0], seen[1], seen[2], seen[3], seen[4], total, sum);
     }
     MUST(cudaFree(cells));

@@ -9,8 +9,7 @@ extern char **environ;
 static void round_trip(unsigned first)
 {
     unsigned *device, host[64], back[64];
-    for (int i = 0; i < 64; i++)
-        host[i] = first + i;
+    for (int i = 0; i < 64; i++) host[i] = first + i;
     MUST(cudaMalloc((void **)&device, sizeof(host)));
     for (int round = 0; round < 5; round++) {
         MUST(cudaMemcpy(device, host, sizeof(host), cudaMemcpyHostToDevice));
@@ -101,8 +100,7 @@ SNIPPET(exec_children, "", "children by system, popen and posix_spawn behave as 
     printf("system: %d\n", system("echo from a shell; exit 3"));
     FILE *pipe = popen("echo from a pipe; ls /dev/null", "r");
     char line[100];
-    while (fgets(line, sizeof(line), pipe))
-        printf("read: %s", line);
+    while (fgets(line, sizeof(line), pipe)) printf("read: %s", line);
     printf("pclose: %d\n", pclose(pipe));
     fflush(stdout);
     char *arguments[] = {"sh", "-c", "echo spawned; exit 5", NULL};
@@ -169,8 +167,7 @@ SNIPPET(stdout_closed, "exit=6", "a program that closes every descriptor")
 {
     round_trip(1);
     fflush(stdout);
-    for (int fd = 0; fd < 3; fd++)
-        close(fd);
+    for (int fd = 0; fd < 3; fd++) close(fd);
     unsigned *device, value = 1;
     if (cudaMalloc((void **)&device, 4) || cudaMemcpy(device, &value, 4, cudaMemcpyHostToDevice)) _exit(1);
     exit(6);

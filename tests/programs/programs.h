@@ -50,8 +50,8 @@ void fill_random(void *bytes, size_t count, uint64_t seed);
 uint64_t hash_bytes(const void *bytes, size_t count);
 uint64_t hash_device(const void *device, size_t count); /* reads it back with a plain cudaMemcpy */
 
-/* A kernel of gate_close() keeps its stream busy until gate_open(). Every kernel is loaded before, since loading one may
- * wait for the device. gate_open_later() opens from another thread after some milliseconds. */
+/* A kernel of gate_close() keeps its stream busy until gate_open(). Every kernel is loaded before, since loading one
+ * may wait for the device. gate_open_later() opens from another thread after some milliseconds. */
 struct gate {
     volatile int *open;
     pthread_t opener;

@@ -20,12 +20,12 @@ extern "C" __global__ void programs_copy(unsigned *destination, const unsigned *
 }
 
 // One thread: waits for the host's flag, then copies.
-extern "C" __global__ void programs_gate(volatile int *open, unsigned *destination, const volatile unsigned *source, int count)
+extern "C" __global__ void programs_gate(volatile int *open, unsigned *destination, const volatile unsigned *source,
+                                         int count)
 {
     while (!*open)
         ;
-    for (int i = 0; i < count; i++)
-        destination[i] = source[i];
+    for (int i = 0; i < count; i++) destination[i] = source[i];
 }
 
 // cells: add, min, max, exchanged, swapped by compare

@@ -5,7 +5,7 @@
 PROGRAMS         := $(BUILD)/tests/programs
 PROGRAMS_C       := $(filter-out driver driver_start next plugin,$(basename $(notdir $(wildcard tests/programs/*.c))))
 PROGRAMS_SHARED  := programs-shared programs-shared-ptds driver-linked driver-dlopen
-PROGRAMS_STATIC  := programs programs-ptds
+PROGRAMS_STATIC  := $(if $(SAN),,programs programs-ptds)
 PROGRAMS_BINS    := $(addprefix $(PROGRAMS)/,$(PROGRAMS_SHARED) $(PROGRAMS_STATIC) libnext.so plugin.so)
 PROGRAMS_CPP     := $(CPPFLAGS) -Itests/programs
 PROGRAMS_C_ONLY  := $(CFLAGS) -O1 -fPIC
@@ -81,13 +81,21 @@ EXAMPLES_SMALL  = $(foreach n,$(filter-out round_trip,$(EXAMPLES)),--command '$(
 PLAIN_COMMANDS := --plain 'ls -l /' --plain "sh -c 'echo a; exit 3'" --plain 'cat /proc/self/comm' \
                   --plain "$(PYTHON) -c 'print(sum(bytearray(50<<20)))'" --plain "sh -c 'kill -9 $$$$'"
 
-check-programs: $(addprefix $(PROGRAMS)/,$(PROGRAMS_SHARED) libnext.so plugin.so) $(BUILD)/libzcshim.so sim $(EXAMPLES:%=$(BUILD)/examples/%-shared)
-	$(PYTHON) $(COMPARE) --sim $(BUILD)/sim --lacking $(addprefix $(PROGRAMS)/,$(PROGRAMS_SHARED)) $(call EXAMPLES_SMALL,-shared) $(PLAIN_COMMANDS)
+# Programs without a sanitizer's runtime cannot preload a library that needs it.
+ifeq ($(SAN),)
+check-programs: $(EXAMPLES:%=$(BUILD)/examples/%-shared)
+check-programs: MORE_PROGRAMS = --lacking $(call EXAMPLES_SMALL,-shared) $(PLAIN_COMMANDS)
+endif
+check-programs: $(addprefix $(PROGRAMS)/,$(PROGRAMS_SHARED) libnext.so plugin.so) $(BUILD)/libzcshim.so sim
+	$(PYTHON) $(COMPARE) --sim $(BUILD)/sim $(addprefix $(PROGRAMS)/,$(PROGRAMS_SHARED)) $(MORE_PROGRAMS)
 CHECKS += check-programs
 
+# Every mode for nvcc's default way of linking, fewer for the others.
 gpu-programs:
-	$(PYTHON) $(COMPARE) --gpu --jobs 6 --timeout 40 $(addprefix $(PROGRAMS)/,$(PROGRAMS_STATIC) $(PROGRAMS_SHARED)) \
-	  $(foreach v,- -shared -ptds,$(call EXAMPLES_SMALL,$(v:-=)))  $(PLAIN_COMMANDS)
+	$(PYTHON) $(COMPARE) --gpu --jobs 10 --timeout 40 --modes off,observe,auto,always,stress1,stress2 $(PROGRAMS)/programs \
+	  $(PROGRAMS)/driver-linked $(PROGRAMS)/driver-dlopen $(PLAIN_COMMANDS)
+	$(PYTHON) $(COMPARE) --gpu --jobs 10 --timeout 40 --modes auto,always,stress3 $(PROGRAMS)/programs-ptds $(call EXAMPLES_SMALL,-ptds)
+	$(PYTHON) $(COMPARE) --gpu --jobs 10 --timeout 40 --modes always,stress2 $(PROGRAMS)/programs-shared $(call EXAMPLES_SMALL,-shared)
 gpu-examples:
 	$(PYTHON) $(COMPARE) --gpu --jobs 4 --timeout 60 --modes auto,always,stress1,stress2 \
 	  $(foreach n,$(filter-out round_trip,$(EXAMPLES)),$(foreach v,- -shared -ptds,--command '$(BUILD)/examples/$n$(v:-=)'))

@@ -32,14 +32,12 @@ static void *work_in_stream(void *argument)
     MUST(cudaStreamCreateWithFlags(&stream, worker->number % 2 ? cudaStreamNonBlocking : cudaStreamDefault));
     MUST(cudaMalloc((void **)&device, BYTES));
     for (unsigned round = 0; round < 200; round++) {
-        for (int i = 0; i < WORDS; i++)
-            host[i] = worker->number * 100000 + round * 10 + i;
+        for (int i = 0; i < WORDS; i++) host[i] = worker->number * 100000 + round * 10 + i;
         MUST(cudaMemcpyAsync(device, host, BYTES, cudaMemcpyHostToDevice, stream));
         launch_add(device, round, WORDS, stream);
         MUST(cudaMemcpyAsync(back, device, BYTES, cudaMemcpyDeviceToHost, stream));
         MUST(cudaStreamSynchronize(stream));
-        for (int i = 0; i < WORDS; i++)
-            worker->wrong += back[i] != host[i] + round;
+        for (int i = 0; i < WORDS; i++) worker->wrong += back[i] != host[i] + round;
         worker->hash = worker->hash * 31 + hash_bytes(back, BYTES);
     }
     MUST(cudaFree(device));
@@ -47,7 +45,10 @@ static void *work_in_stream(void *argument)
     return NULL;
 }
 
-SNIPPET(threads_own_streams, "", "eight threads, each with its stream and its small buffer") { run_workers(work_in_stream); }
+SNIPPET(threads_own_streams, "", "eight threads, each with its stream and its small buffer")
+{
+    run_workers(work_in_stream);
+}
 
 static void *allocate_and_free(void *argument)
 {
@@ -65,8 +66,7 @@ static void *allocate_and_free(void *argument)
         MUST(cudaMalloc((void **)&device[i], 4 + random_next(&random) % 5000));
         MUST(cudaMemcpy(device[i], &value, 4, cudaMemcpyHostToDevice));
     }
-    for (int i = 0; i < 16; i++)
-        MUST(cudaFree(device[i]));
+    for (int i = 0; i < 16; i++) MUST(cudaFree(device[i]));
     return NULL;
 }
 
@@ -97,8 +97,7 @@ SNIPPET(threads_exit, "", "thread-specific data whose destructor copies and free
 {
     MUST(cudaFree(0));
     pthread_key_create(&at_exit, free_at_thread_exit);
-    for (int round = 0; round < 10; round++)
-        run_workers(leave_to_destructor);
+    for (int round = 0; round < 10; round++) run_workers(leave_to_destructor);
 }
 
 static void *current_device(void *argument)
@@ -127,8 +126,7 @@ SNIPPET(signals, "", "an interval timer interrupts everything")
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &every, NULL);
     for (unsigned round = 0; round < 500; round++) {
-        for (int i = 0; i < WORDS; i++)
-            host[i] = round + i;
+        for (int i = 0; i < WORDS; i++) host[i] = round + i;
         MUST(cudaMemcpy(device, host, BYTES, cudaMemcpyHostToDevice));
         launch_add(device, 1, WORDS, 0);
         MUST(cudaMemcpy(back, device, BYTES, cudaMemcpyDeviceToHost));
@@ -152,22 +150,18 @@ SNIPPET(many_small, "slow", "100 000 live buffers of 64 bytes")
     enum { COUNT = 100000 };
     unsigned **device = malloc(COUNT * sizeof(*device)), host[16], back[16];
     int wrong = 0;
-    for (int i = 0; i < COUNT; i++)
-        MUST(cudaMalloc((void **)&device[i], 64));
+    for (int i = 0; i < COUNT; i++) MUST(cudaMalloc((void **)&device[i], 64));
     for (int i = 0; i < COUNT; i += 37) {
-        for (int k = 0; k < 16; k++)
-            host[k] = i + k;
+        for (int k = 0; k < 16; k++) host[k] = i + k;
         MUST(cudaMemcpy(device[i], host, 64, cudaMemcpyHostToDevice));
     }
     launch_add(device[37], 1, 16, 0);
     for (int i = 0; i < COUNT; i += 37) {
         MUST(cudaMemcpy(back, device[i], 64, cudaMemcpyDeviceToHost));
-        for (unsigned k = 0; k < 16; k++)
-            wrong += back[k] != i + k + (i == 37);
+        for (unsigned k = 0; k < 16; k++) wrong += back[k] != i + k + (i == 37);
     }
     expect(!wrong, "contents");
-    for (int i = 0; i < COUNT; i++)
-        MUST(cudaFree(device[(i * 7919ll) % COUNT]));
+    for (int i = 0; i < COUNT; i++) MUST(cudaFree(device[(i * 7919ll) % COUNT]));
     SHOW(cudaFree(device[5]));
     free(device);
 }

@@ -1,4 +1,5 @@
-// cumo#176: the pageable source of an asynchronous copy is reused as soon as the call returns; the old bytes must arrive.
+// cumo#176: the pageable source of an asynchronous copy is reused as soon as the call returns; the old bytes must
+// arrive.
 //     cumo_176 [--small]
 #include "examples/example.h"
 

@@ -13,8 +13,7 @@ static __global__ void combine(float *state, inputs in)
 {
     int i = threadIdx.x;
     float sum = state[i] * 0.5f;
-    for (int k = 0; k < INPUTS; k++)
-        sum += in.part[k][i];
+    for (int k = 0; k < INPUTS; k++) sum += in.part[k][i];
     state[i] = sum;
 }
 
@@ -24,8 +23,7 @@ int main(int argc, char **argv)
     const int steps = option_given(argc, argv, "--small") ? 50 : 5000;
     float host[INPUTS][WORDS], expected[WORDS] = {0}, result[WORDS], *state;
     inputs in;
-    for (int k = 0; k < INPUTS; k++)
-        CUDA(cudaMalloc((void **)&in.part[k], WORDS * sizeof(float)));
+    for (int k = 0; k < INPUTS; k++) CUDA(cudaMalloc((void **)&in.part[k], WORDS * sizeof(float)));
     CUDA(cudaMalloc((void **)&state, WORDS * sizeof(float)));
     CUDA(cudaMemset(state, 0, WORDS * sizeof(float)));
     double spent_us = 0;
@@ -33,12 +31,10 @@ int main(int argc, char **argv)
     do {
         for (int step = 0; step < steps; step++, done++) {
             for (int k = 0; k < INPUTS; k++)
-                for (int i = 0; i < WORDS; i++)
-                    host[k][i] = (float)((step + k * 7 + i) % 16);
+                for (int i = 0; i < WORDS; i++) host[k][i] = (float)((step + k * 7 + i) % 16);
             for (int i = 0; i < WORDS; i++) {
                 float sum = expected[i] * 0.5f;
-                for (int k = 0; k < INPUTS; k++)
-                    sum += host[k][i];
+                for (int k = 0; k < INPUTS; k++) sum += host[k][i];
                 expected[i] = sum;
             }
             const double before_us = now_us();
@@ -50,6 +46,7 @@ int main(int argc, char **argv)
         }
     } while (spent_us < seconds * 1e6);
     const int wrong = memcmp(result, expected, sizeof(result)) != 0;
-    printf("{\"user\": \"kestrel#102\", \"us_per_step\": %.3f, \"hash\": \"%s\"}\n", spent_us / done, wrong ? "wrong" : "right");
+    printf("{\"user\": \"kestrel#102\", \"us_per_step\": %.3f, \"hash\": \"%s\"}\n", spent_us / done,
+           wrong ? "wrong" : "right");
     return wrong;
 }

@@ -1,5 +1,5 @@
-// lupine#631: a pageable asynchronous download has arrived when it returns, at every size from 4 bytes on; libraries such as
-// cuSPARSE read their scalars relying on it.
+// lupine#631: a pageable asynchronous download has arrived when it returns, at every size from 4 bytes on; libraries
+// such as cuSPARSE read their scalars relying on it.
 //     lupine_631
 #include "examples/example.h"
 
@@ -8,8 +8,7 @@ static __global__ void spin_then_fill(unsigned *data, unsigned value, int count,
     long long started = clock64();
     while (clock64() - started < cycles)
         ;
-    for (int i = threadIdx.x; i < count; i += blockDim.x)
-        data[i] = value + i;
+    for (int i = threadIdx.x; i < count; i += blockDim.x) data[i] = value + i;
 }
 
 int main(void)
@@ -34,6 +33,7 @@ int main(void)
         free(host);
     }
     CUDA(cudaStreamDestroy(stream));
-    printf("{\"user\": \"lupine#631\", \"shortest_wait_us\": %.0f, \"hash\": \"%s\"}\n", shortest_us, wrong ? "wrong" : "right");
+    printf("{\"user\": \"lupine#631\", \"shortest_wait_us\": %.0f, \"hash\": \"%s\"}\n", shortest_us,
+           wrong ? "wrong" : "right");
     return wrong != 0;
 }
