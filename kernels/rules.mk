@@ -53,3 +53,8 @@ bench-kernels:
 	@kernels/bench.sh $(ZCBENCH) "$${OUT:-docs/results}"
 
 SUITES += bench-kernels
+
+# The document's tables from the last results.
+.PHONY: doc-kernels
+doc-kernels:
+	$(PYTHON) kernels/document.py docs/results/kernels.json docs/when-zero-copy-wins.md

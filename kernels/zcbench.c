@@ -166,9 +166,8 @@ static void plan(struct bench *b)
     if (!b->quick) plan_sizes(b, CASE_LOOKUP, 16384, KIB, most, 4);
     plan_sizes(b, CASE_LOOKUP_SHARED, MIB, b->quick ? 16 * KIB : KIB, 16 * KIB, 4);
     if (!b->quick) plan_add(b, CASE_LOOKUP_SHARED, 32 * KIB, MIB);
+    for (double d = 1e-3; !b->quick && d < 2; d *= 10) plan_sizes(b, CASE_GATHER, d, 128 * KIB, most / 8, 8);
     for (double d = 1e-6; d < 2; d *= b->quick ? 100 : 10) plan_add(b, CASE_GATHER, most, d);
-    if (!b->quick)
-        for (double d = 1e-3; d < 2; d *= 10) plan_add(b, CASE_GATHER, MIB, d);
     for (double d = 1e-6; d < 2; d *= b->quick ? 100 : 10) plan_add(b, CASE_SCATTER, most, d);
     plan_add(b, CASE_HISTOGRAM_INT, KIB, 4096);
     if (!b->quick) plan_add(b, CASE_HISTOGRAM_INT, KIB, 65536);

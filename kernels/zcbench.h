@@ -239,8 +239,10 @@ struct decision {
 };
 unsigned decisions_list(const struct bench *bench, struct decision *rows, unsigned max);
 /* The size up to which zero-copy (mapped) costs at most `limit` times the best explicit copy, along the cells of one
- * case and density; interpolated between measured sizes. 0: never; SIZE_MAX: at every measured size. */
-size_t crossover(const struct bench *bench, enum case_id id, double density, double limit, size_t *largest);
+ * case and density; interpolated between measured sizes. 0: never; SIZE_MAX: at the
+ * largest, too. `largest` and `sizes` (how many were measured) may be null. */
+size_t crossover(const struct bench *bench, enum case_id id, double density, double limit, size_t *largest,
+                 unsigned *sizes);
 void print_report(const struct bench *bench, FILE *to);
 void print_json(const struct bench *bench, FILE *to);
 void print_csv(const struct bench *bench, FILE *to);

@@ -29,15 +29,17 @@ static double ratio(const struct cell *cell)
     return cell->trip[cell_best_zero(cell)].median / cell->trip[cell_best_copy(cell)].median;
 }
 
-size_t crossover(const struct bench *b, enum case_id id, double density, double limit, size_t *largest)
+size_t crossover(const struct bench *b, enum case_id id, double density, double limit, size_t *largest, unsigned *sizes)
 {
     size_t last = 0, found = 0;
+    unsigned count = 0;
     double last_ratio = 0;
     bool open = false; /* zero-copy still within the limit at the last size */
     for (unsigned i = 0; i < b->cell_count; i++) {
         const struct cell *cell = &b->cells[i];
         if (cell->id != id || cell->density != density || !cell->trip[SIDE_MAPPED].samples) continue;
         double r = ratio(cell);
+        count++;
         if (r <= limit) {
             open = true;
             found = cell->bytes;
@@ -52,6 +54,7 @@ size_t crossover(const struct bench *b, enum case_id id, double density, double 
         last_ratio = r;
     }
     if (largest) *largest = last;
+    if (sizes) *sizes = count;
     return open ? SIZE_MAX : found;
 }
 

@@ -142,6 +142,36 @@ static void small_tables_json(const struct bench *b, FILE *to)
     fputs("  ]},\n", to);
 }
 
+/* Along the sizes of each kernel and density; bytes null: never, -1: at every measured size. */
+static void crossovers_json(const struct bench *b, FILE *to)
+{
+    bool first = true;
+    fputs("  \"crossovers\": [", to);
+    for (unsigned i = 0; i < b->cell_count; i++) {
+        const struct cell *c = &b->cells[i];
+        size_t at[2], largest;
+        unsigned sizes;
+        bool head = true;
+        for (unsigned j = 0; j < i; j++)
+            if (b->cells[j].id == c->id && b->cells[j].density == c->density) head = false;
+        at[0] = crossover(b, c->id, c->density, 1.0, &largest, &sizes);
+        at[1] = crossover(b, c->id, c->density, RULE, NULL, NULL);
+        if (!head || sizes < 3) continue;
+        fprintf(to, "%s\n    {\"kernel\": \"%s\", \"density\": %.10g, \"largest\": %zu", first ? "" : ",",
+                bench_cases[c->id].name, c->density, largest);
+        for (int k = 0; k < 2; k++) {
+            fprintf(to, ", \"%s\": ", k ? "within_10_percent" : "faster");
+            if (at[k] == SIZE_MAX)
+                fputs("-1", to);
+            else
+                number(to, (double)at[k]);
+        }
+        fputc('}', to);
+        first = false;
+    }
+    fputs("\n  ],\n", to);
+}
+
 void print_json(const struct bench *b, FILE *to)
 {
     struct decision rows[8];
@@ -162,6 +192,7 @@ void print_json(const struct bench *b, FILE *to)
         separator(to, i + 1 == count);
     }
     fputs("  ],\n", to);
+    crossovers_json(b, to);
     kinds_json(b, to);
     small_tables_json(b, to);
     fputs("  \"cells\": [\n", to);

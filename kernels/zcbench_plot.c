@@ -102,7 +102,7 @@ static void panel_draw(const struct bench *b, const struct panel *p, FILE *to, d
         snprintf(word, sizeof word, "crossover %.2g", at);
         chart_mark(&chart, at, word);
     } else if (p->marked != CASES) {
-        size_t at = crossover(b, p->marked, p->density, 1.0, NULL);
+        size_t at = crossover(b, p->marked, p->density, 1.0, NULL, NULL);
         snprintf(word, sizeof word, "crossover %s", format_bytes(at, size, sizeof size));
         if (at && at != SIZE_MAX) chart_mark(&chart, (double)at, word);
     }

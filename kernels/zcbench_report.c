@@ -49,7 +49,7 @@ static void print_decisions(const struct bench *b, FILE *to)
 
 static void print_limit(const struct bench *b, FILE *to, enum case_id id, double density, double limit)
 {
-    size_t largest, at = crossover(b, id, density, limit, &largest);
+    size_t largest, at = crossover(b, id, density, limit, &largest, NULL);
     char text[32];
     if (!largest)
         fprintf(to, " %14s", "-");
@@ -66,13 +66,12 @@ static void print_crossovers(const struct bench *b, FILE *to)
     for (unsigned i = 0; i < b->cell_count; i++) {
         const struct cell *c = &b->cells[i];
         const struct bench_case *k = &bench_cases[c->id];
-        bool first = true, alone = true;
-        for (unsigned j = 0; j < b->cell_count; j++) {
-            if (j == i || b->cells[j].id != c->id || b->cells[j].density != c->density) continue;
-            alone = false;
-            if (j < i) first = false;
-        }
-        if (!first || alone) continue;
+        bool head = true;
+        unsigned sizes;
+        for (unsigned j = 0; j < i; j++)
+            if (b->cells[j].id == c->id && b->cells[j].density == c->density) head = false;
+        crossover(b, c->id, c->density, 1.0, NULL, &sizes);
+        if (!head || sizes < 3) continue;
         char density[32] = "";
         if (k->density_unit) snprintf(density, sizeof density, "%.10g %s", c->density, k->density_unit);
         fprintf(to, "%-22s %-18s", k->name, density);
