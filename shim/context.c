@@ -2,6 +2,7 @@
 #include "shim/arena.h"
 #include "shim/buffer.h"
 #include "shim/context.h"
+#include "shim/earning.h"
 #include "shim/gate.h"
 #include "shim/kernel.h"
 #include "shim/report.h"
@@ -97,6 +98,7 @@ static void set_up(struct context *context)
     }
     context->units = arena_calloc(table_bytes);
     if (!context->units || real->cuMemAlloc_v2(&context->exemplar, WINDOW_SLOT) != CUDA_SUCCESS) return;
+    if (shim.options.mode == MODE_AUTO) earning_start();
     context->base = base;
     context->support = CONTEXT_MOVES;
     if (shim.options.mode == MODE_ALWAYS || shim.options.stress_moves) kernel_load(context);

@@ -3,6 +3,7 @@
 #ifndef SHIM_LOCK_H
 #define SHIM_LOCK_H
 #include <pthread.h>
+#include <stdbool.h>
 
 struct lock {
     pthread_mutex_t mutex;
@@ -12,5 +13,6 @@ struct lock {
         PTHREAD_MUTEX_INITIALIZER                                                                                      \
     }
 static inline void lock_acquire(struct lock *lock) { pthread_mutex_lock(&lock->mutex); }
+static inline bool lock_try(struct lock *lock) { return pthread_mutex_trylock(&lock->mutex) == 0; }
 static inline void lock_release(struct lock *lock) { pthread_mutex_unlock(&lock->mutex); }
 #endif

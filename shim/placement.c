@@ -1,5 +1,6 @@
 #include "shim/clock.h"
 #include "shim/context.h"
+#include "shim/earning.h"
 #include "shim/gate.h"
 #include "shim/kernel.h"
 #include "shim/placement.h"
@@ -13,12 +14,28 @@ bool placement_for(struct context *context, struct site *site, size_t bytes, enu
     if (mode != MODE_ALWAYS && mode != MODE_AUTO) return false;
     if (bytes > shim.options.max_size || context_capturing() || (site && site->native_only)) return false;
     if (!context_ready(context)) return false;
-    *place = mode == MODE_ALWAYS || context->integrated ? WINDOW_HOST : WINDOW_DEVICE;
+    *place = mode == MODE_ALWAYS || context->integrated ? WINDOW_HOST : earning_initial(site);
     if (context->support == CONTEXT_HOST_ONLY && *place == WINDOW_DEVICE) return false;
     return true;
 }
 
-bool placement_wants_time(void) { return shim.options.mode == MODE_OBSERVE || shim.options.mode == MODE_AUTO; }
+bool placement_wants_time(void) { return shim.options.mode == MODE_OBSERVE; }
+
+void placement_window(struct window *window)
+{
+    if (shim.options.mode == MODE_AUTO) earning_window(window);
+}
+
+void placement_bytes(struct window *window)
+{
+    if (shim.options.mode == MODE_AUTO) earning_bytes(window);
+}
+
+void placement_launch(const void *function, uint64_t threads)
+{
+    PLACEMENT_STRESS();
+    if (shim.options.mode == MODE_AUTO) earning_launch(function, threads);
+}
 
 static void add(struct site_copies *copies, size_t bytes, uint64_t ns)
 {
@@ -35,20 +52,23 @@ void placement_copied(struct window *window, const struct copy_request *request,
     if (!site) return;
     if (request->direction == COPY_H2D) add(elided ? &site->elided_h2d : &site->native_h2d, bytes, ns);
     else add(elided ? &site->elided_d2h : &site->native_d2h, bytes, ns);
+    if (shim.options.mode == MODE_AUTO) earning_copied(window, request, elided);
 }
 
-bool placement_move(struct window *window, enum window_place place, const char *reason)
+enum placement_answer placement_move(struct window *window, enum window_place place, const char *reason)
 {
     struct context *context = window->context;
-    bool moved = false, pushed;
-    if (window->frozen || window->place == (int)place || context->support != CONTEXT_MOVES || context_capturing()) return false;
+    bool moved = false, tried = false, pushed;
+    if (window->frozen || window->place == (int)place || context->support != CONTEXT_MOVES || context_capturing())
+        return PLACEMENT_BUSY;
     if (!gate_try_close()) {
         STAT_ADD(moves_refused, 1);
-        return false;
+        return PLACEMENT_BUSY;
     }
     if (context_enter(context, &pushed)) {
         if (!window->frozen && window->place != WINDOW_DEAD && context_quiet(context)) {
             uint64_t started = clock_ns();
+            tried = true;
             if (place == WINDOW_HOST) {
                 kernel_load(context);
                 staging_prepare(context);
@@ -69,7 +89,7 @@ bool placement_move(struct window *window, enum window_place place, const char *
         atomic_store_explicit(&site->on_host, place == WINDOW_HOST, memory_order_relaxed);
         atomic_store_explicit(&site->reason, reason, memory_order_relaxed);
     }
-    return moved;
+    return moved ? PLACEMENT_MOVED : tried ? PLACEMENT_FAILED : PLACEMENT_BUSY;
 }
 
 void placement_freeze(uintptr_t address, const char *reason)
@@ -83,6 +103,7 @@ void placement_freeze(uintptr_t address, const char *reason)
     gate_enter();
     gate_leave();
     if (window->site) atomic_store_explicit(&window->site->reason, reason, memory_order_relaxed);
+    if (shim.options.mode == MODE_AUTO) earning_frozen(window, reason);
 }
 
 void placement_stress(void)

@@ -12,8 +12,16 @@ bool placement_wants_time(void);
 /* After a copy from or to a window's buffer; the gate is not held. `elided`: done by the CPU. */
 void placement_copied(struct window *window, const struct copy_request *request, bool elided, uint64_t started_ns);
 
+/* A window was made, or given to another site (context's lock held, no driver call); what it holds has changed. */
+void placement_window(struct window *window);
+void placement_bytes(struct window *window);
+
+enum placement_answer { PLACEMENT_MOVED, PLACEMENT_BUSY, PLACEMENT_FAILED };
 /* Moves the window if the context is quiet and nothing forbids it. Asks, never waits. `reason` is static text for the report. */
-bool placement_move(struct window *window, enum window_place place, const char *reason);
+enum placement_answer placement_move(struct window *window, enum window_place place, const char *reason);
+
+/* Before a launch: outside the gate. */
+void placement_launch(const void *function, uint64_t threads);
 
 /* The backing of the window at this address must not change from now on (a graph or texture keeps it): moved to the device first if that can be
  * done at once, and frozen where it is. Nothing if the address is not in a window. */

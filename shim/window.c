@@ -2,6 +2,7 @@
 #include "shim/arena.h"
 #include "shim/backing.h"
 #include "shim/buffer.h"
+#include "shim/placement.h"
 #include "shim/report.h"
 #include "shim/shim.h"
 #include "shim/window.h"
@@ -94,6 +95,7 @@ static uintptr_t take_slots(struct window *window, size_t bytes)
     }
     window->bytes_of[first] = (uint32_t)bytes;
     window->live++;
+    window->live_bytes += bytes;
     if (first == window->search_from) window->search_from = (uint32_t)(first + count);
     if ((first + count) * WINDOW_SLOT > window->high) window->high = (first + count) * WINDOW_SLOT;
     return window->base + first * WINDOW_SLOT;
@@ -105,6 +107,7 @@ static void give_slots(struct window *window, uintptr_t start, size_t bytes)
     size_t first = (start - window->base) / WINDOW_SLOT;
     size_t count = (bytes + WINDOW_SLOT - 1) / WINDOW_SLOT;
     window->live--;
+    window->live_bytes -= bytes;
     window->sync_memops[first / 64] &= ~(1ull << (first % 64));
     if (window->sole_bytes) return;
     for (size_t slot = first; slot < first + count; slot++) window->taken[slot / 64] &= ~(1ull << (slot % 64));
@@ -188,7 +191,6 @@ static struct window *make_window(struct context *context, size_t bytes, size_t 
 
 static void publish(struct context *context, struct site *site, struct window *window, bool fresh)
 {
-    window->site = site;
     window->next_of_site = site ? site->windows : NULL;
     if (site) site->windows = window;
     if (!fresh) return;
@@ -228,17 +230,24 @@ uintptr_t window_alloc(struct context *context, struct site *site, size_t bytes,
             window->usable < bytes)
             continue;
         leave_site(window);
+        window->site = site;
+        placement_window(window);
         publish(context, site, window, false);
         start = take_slots(window, bytes);
     }
     lock_release(&context->lock);
-    if (start) return start;
+    if (start) {
+        placement_bytes(window_at(start));
+        return start;
+    }
 
     while (usable < bytes) usable *= 4;
     if (usable > WINDOW_UNIT) usable = WINDOW_UNIT;
     struct window *window = make_window(context, WINDOW_UNIT, usable, place);
     if (!window) return 0;
     lock_acquire(&context->lock);
+    window->site = site;
+    placement_window(window);
     start = take_slots(window, bytes);
     publish(context, site, window, true);
     lock_release(&context->lock);
@@ -250,10 +259,13 @@ uintptr_t window_alloc_sole(struct context *context, struct site *site, size_t b
     size_t whole = (bytes + WINDOW_UNIT - 1) / WINDOW_UNIT * WINDOW_UNIT;
     struct window *window = make_window(context, whole, whole, place);
     if (!window) return 0;
+    window->site = site;
     window->sole_bytes = bytes;
     window->live = 1;
+    window->live_bytes = bytes;
     window->high = whole;
     lock_acquire(&context->lock);
+    placement_window(window);
     publish(context, site, window, true);
     lock_release(&context->lock);
     return window->base;
@@ -277,9 +289,10 @@ static void retire_sole(struct window *window)
 void window_free(struct window *window, uintptr_t start)
 {
     lock_acquire(&window->context->lock);
-    give_slots(window, start, window->bytes_of[(start - window->base) / WINDOW_SLOT]);
+    give_slots(window, start, window->sole_bytes ? window->sole_bytes : window->bytes_of[(start - window->base) / WINDOW_SLOT]);
     lock_release(&window->context->lock);
     if (window->sole_bytes) retire_sole(window);
+    else placement_bytes(window);
 }
 
 bool window_free_in_stream(struct window *window, uintptr_t start, CUstream stream)

@@ -39,6 +39,7 @@ struct window {
 
     size_t sole_bytes;    /* a large window: one buffer of this size at base, no slots; 0 otherwise */
     uint32_t live;        /* buffers */
+    size_t live_bytes;    /* of them */
     uint32_t search_from; /* first slot that may be free */
     uint64_t taken[WINDOW_SLOTS / 64];
     uint16_t first[WINDOW_SLOTS]; /* of a taken slot: the first slot of its buffer */

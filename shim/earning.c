@@ -1,0 +1,161 @@
+#include "shim/arena.h"
+#include "shim/clock.h"
+#include "shim/context.h"
+#include "shim/cost_file.h"
+#include "shim/earning.h"
+#include "shim/placement.h"
+#include "shim/shim.h"
+
+/* window->policy */
+struct earning {
+    struct lock lock;
+    struct earn_window earn;
+};
+
+static struct {
+    _Atomic int started;
+    struct cost cost;
+    struct earn_run run;
+} earning;
+
+void earning_start(void)
+{
+    int no = 0;
+    if (!atomic_compare_exchange_strong(&earning.started, &no, 1)) return;
+    cost_default(&earning.cost);
+    cost_file_read(&earning.cost);
+    earn_run_begin(&earning.run, &earning.cost, shim.options.regret, clock_ns());
+    atomic_store_explicit(&earning.started, 2, memory_order_release);
+}
+
+static bool at_work(void) { return atomic_load_explicit(&earning.started, memory_order_acquire) == 2; }
+
+enum window_place earning_initial(struct site *site)
+{
+    struct window *last = site ? site->windows : NULL;
+    struct earning *state = last ? last->policy : NULL;
+    return state && state->earn.place == EARN_HOST && state->earn.state == EARN_SETTLED ? WINDOW_HOST : WINDOW_DEVICE;
+}
+
+void earning_window(struct window *window)
+{
+    struct earning *state = window->policy;
+    struct window *last = window->site ? window->site->windows : NULL;
+    struct earn_past past, *known = NULL;
+    if (!at_work()) return;
+    if (last && last != window && last->policy) {
+        past = earn_past_of(&((struct earning *)last->policy)->earn);
+        past.place = window->place == WINDOW_HOST ? EARN_HOST : EARN_DEVICE;
+        known = &past;
+    }
+    if (state) earn_end(&state->earn, &earning.run);
+    else state = arena_calloc(sizeof *state);
+    if (!state) return;
+    state->lock = (struct lock)LOCK_INITIALIZER;
+    earn_begin(&state->earn, &earning.run, window->live_bytes, known, clock_ns());
+    window->policy = state;
+}
+
+void earning_bytes(struct window *window)
+{
+    struct earning *state = window->policy;
+    if (!state) return;
+    lock_acquire(&state->lock);
+    earn_bytes(&state->earn, window->live_bytes);
+    lock_release(&state->lock);
+}
+
+void earning_moved(struct window *window, enum window_place place)
+{
+    struct earning *state = window->policy;
+    if (!state) return;
+    lock_acquire(&state->lock);
+    earn_moved(&state->earn, &earning.run, place == WINDOW_HOST ? EARN_HOST : EARN_DEVICE, EARN_MOVED, 0, clock_ns());
+    lock_release(&state->lock);
+}
+
+void earning_frozen(struct window *window, const char *reason)
+{
+    struct earning *state = window->policy;
+    if (!state) return;
+    lock_acquire(&state->lock);
+    earn_fix(&state->earn, &earning.run, reason);
+    lock_release(&state->lock);
+}
+
+/* Makes the move that was asked for and tells what came of it. The state's lock is not held meanwhile. */
+static void obey(struct window *window, struct earning *state, enum earn_decision decision)
+{
+    if (decision == EARN_STAY) return;
+    enum window_place place = decision == EARN_TRY_HOST ? WINDOW_HOST : WINDOW_DEVICE;
+    uint64_t started = clock_ns();
+    enum placement_answer moved = placement_move(window, place, state->earn.reason);
+    uint64_t now = clock_ns();
+    enum earn_answer answer = moved == PLACEMENT_MOVED ? EARN_MOVED : moved == PLACEMENT_FAILED ? EARN_FAILED : EARN_BUSY;
+    lock_acquire(&state->lock);
+    earn_moved(&state->earn, &earning.run, place == WINDOW_HOST ? EARN_HOST : EARN_DEVICE, answer, (double)(now - started), now);
+    lock_release(&state->lock);
+    if (window->site) atomic_store_explicit(&window->site->reason, state->earn.reason, memory_order_relaxed);
+}
+
+void earning_copied(struct window *window, const struct copy_request *request, bool elided)
+{
+    struct earning *state = window->policy;
+    (void)elided;
+    if (!state || !lock_try(&state->lock)) return;
+    struct earn_copy copy = {.now_ns = clock_ns(), .offset = request->device - window->base,
+                             .bytes = request->width * request->height * request->depth,
+                             .direction = request->direction == COPY_H2D ? COST_H2D : COST_D2H, .waited = !request->async};
+    enum earn_decision decision = earn_copy(&state->earn, &earning.run, &copy);
+    lock_release(&state->lock);
+    if (__builtin_expect(decision != EARN_STAY, 0)) obey(window, state, decision);
+}
+
+/* Asks about every window of the current context that is on the host. */
+static void ask_all(enum earn_decision (*ask)(struct earn_window *, const void *), const void *argument)
+{
+    struct context *context = context_current();
+    for (struct window *window = context ? context->windows : NULL; window; window = window->next) {
+        struct earning *state = window->policy;
+        if (!state || window->place != WINDOW_HOST || !lock_try(&state->lock)) continue;
+        enum earn_decision decision = ask(&state->earn, argument);
+        lock_release(&state->lock);
+        obey(window, state, decision);
+    }
+}
+
+struct launch {
+    uint64_t kernel, now_ns;
+    enum cost_class class;
+    double loss_ns;
+};
+
+static enum earn_decision ask_kernel(struct earn_window *earn, const void *argument)
+{
+    const struct launch *launch = argument;
+    return earn_kernel(earn, &earning.run, launch->kernel, launch->class, launch->loss_ns, launch->now_ns);
+}
+
+static enum earn_decision ask_tick(struct earn_window *earn, const void *argument)
+{
+    return earn_tick(earn, &earning.run, *(const uint64_t *)argument);
+}
+
+/* Launches between two looks at the clock. */
+#define LAUNCHES_A_TICK 16
+static __thread unsigned launches;
+
+void earning_launch(const void *function, uint64_t threads)
+{
+    if (!at_work()) return;
+    uint64_t kernel = earn_kernel_id(function, threads);
+    if (__builtin_expect(earn_launch(&earning.run, kernel), 0)) {
+        struct launch launch = {.kernel = kernel, .now_ns = clock_ns(), .class = COST_UNKNOWN, .loss_ns = __builtin_inf()};
+        ask_all(ask_kernel, &launch);
+        earn_announce(&earning.run, kernel, launch.class, launch.loss_ns, launch.now_ns);
+    }
+    if (++launches % LAUNCHES_A_TICK == 0) {
+        uint64_t now = clock_ns();
+        if (earn_tick_due(&earning.run, now)) ask_all(ask_tick, &now);
+    }
+}

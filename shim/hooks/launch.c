@@ -1,0 +1,55 @@
+/* Launches: work for the GPU that may touch any buffer, and what the policy wants to know of a loop. */
+#include "shim/gate.h"
+#include "shim/hooks/hooks.h"
+#include "shim/placement.h"
+
+#define LAUNCH(function, threads, forward_call)                                                                        \
+    do {                                                                                                               \
+        placement_launch(function, threads);                                                                           \
+        gate_enter();                                                                                                  \
+        CUresult result = forward_call;                                                                                \
+        gate_leave_submitted();                                                                                        \
+        return result;                                                                                                 \
+    } while (0)
+
+static uint64_t thread_count(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz)
+{
+    return (uint64_t)gx * gy * gz * bx * by * bz;
+}
+
+CUresult hook_cuLaunchKernel(DRIVER(cuLaunchKernel) forward, bool per_thread, CUfunction f, unsigned int gridDimX,
+                             unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                             unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams,
+                             void **extra)
+{
+    (void)per_thread;
+    LAUNCH(f, thread_count(gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ),
+           forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams,
+                   extra));
+}
+
+CUresult hook_cuLaunchCooperativeKernel(DRIVER(cuLaunchCooperativeKernel) forward, bool per_thread, CUfunction f,
+                                        unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                        unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                                        unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
+{
+    (void)per_thread;
+    LAUNCH(f, thread_count(gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ),
+           forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams));
+}
+
+CUresult hook_cuLaunchKernelEx(DRIVER(cuLaunchKernelEx) forward, bool per_thread, const CUlaunchConfig *config, CUfunction f,
+                               void **kernelParams, void **extra)
+{
+    (void)per_thread;
+    uint64_t threads = !config ? 0
+                               : thread_count(config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+                                              config->blockDimY, config->blockDimZ);
+    LAUNCH(f, threads, forward(config, f, kernelParams, extra));
+}
+
+CUresult hook_cuGraphLaunch(DRIVER(cuGraphLaunch) forward, bool per_thread, CUgraphExec hGraphExec, CUstream hStream)
+{
+    (void)per_thread;
+    LAUNCH(hGraphExec, 1, forward(hGraphExec, hStream));
+}
