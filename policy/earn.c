@@ -127,8 +127,9 @@ static bool run_kernels_among(const struct earn_run *run, const struct earn_kern
     return any;
 }
 
-void earn_announce(struct earn_run *run, uint64_t kernel, enum cost_class kernels, double loss_ns)
+void earn_announce(struct earn_run *run, uint64_t kernel, enum cost_class kernels, double loss_ns, uint64_t now_ns)
 {
+    atomic_store(&run->told_ns, now_ns);
     uint64_t loss = loss_ns >= 0 && loss_ns < 1e15 ? (uint64_t)loss_ns : UINT64_MAX;
     uint64_t most = atomic_load(&run->kernels_loss_ns);
     while (most < loss && !atomic_compare_exchange_weak(&run->kernels_loss_ns, &most, loss)) {
@@ -398,7 +399,9 @@ static enum earn_decision window_consider(struct earn_window *window, struct ear
         window->reason = "waits for another trial to end";
         return EARN_STAY;
     }
-    if (since_told < 8 * period) return EARN_STAY;
+    uint64_t told_ns = atomic_load(&run->told_ns);
+    double quiet = now_ns > told_ns ? (double)(now_ns - told_ns) : 0;
+    if (since_told < 8 * period || quiet < 4 * period) return EARN_STAY;
     if (!periods_steady(&window->periods, 0.25) && window->unsteady < UNSTEADY_MOST) {
         window->unsteady++;
         window->reason = "its loop is changing";
@@ -442,7 +445,7 @@ static enum earn_decision device_period(struct earn_window *window, struct earn_
                                         double copy_ns, uint64_t now_ns)
 {
     periods_add(&window->periods, copy_ns);
-    if (window->outlier_ns > 0 && copy_ns > window->outlier_ns / 2 && copy_ns > window->learned_high_ns)
+    if (copy_ns > window->outlier_ns / 2 && copy_ns < window->outlier_ns * 2 && copy_ns > window->learned_high_ns)
         window->learned_high_ns = copy_ns;
     if (window->strange_watch) {
         window->strange_watch--;

@@ -94,9 +94,9 @@ struct earn_run {
     _Atomic uint64_t trial_end_ns;           /* then others may take its turn */
     _Atomic uint32_t epoch;                  /* counts moves; periods of different epochs are not compared */
     _Atomic uint64_t met[EARN_KERNEL_WORDS]; /* kernels that every window was told of */
-    _Atomic uint32_t kernels_class;   /* worst of the kernels told since met was cleared; COST_CLASSES: none told */
-    _Atomic uint64_t kernels_loss_ns; /* likewise: most that one launch may lose; UINT64_MAX: not known */
-    _Atomic uint64_t cleared_ns;
+    _Atomic uint32_t kernels_class;       /* worst of the kernels told since met was cleared; COST_CLASSES: none told */
+    _Atomic uint64_t kernels_loss_ns;     /* likewise: most that one launch may lose; UINT64_MAX: not known */
+    _Atomic uint64_t cleared_ns, told_ns; /* when met was cleared; when a kernel was last told */
     _Atomic uint64_t tick_ns;
     _Atomic uint32_t settled;        /* windows */
     _Atomic uint32_t moved, refused; /* moves back: done, answered EARN_BUSY */
@@ -217,10 +217,7 @@ static inline bool earn_launch(const struct earn_run *run, uint64_t kernel)
  * known. */
 enum earn_decision earn_kernel(struct earn_window *window, struct earn_run *run, uint64_t kernel,
                                enum cost_class kernels, double loss_ns, uint64_t now_ns);
-/* `loss_ns`: most that one launch can lose with all small buffers on the host, see cost_launch_loss_ns; infinite: not
- * known.
- */
-void earn_announce(struct earn_run *run, uint64_t kernel, enum cost_class kernels, double loss_ns);
+void earn_announce(struct earn_run *run, uint64_t kernel, enum cost_class kernels, double loss_ns, uint64_t now_ns);
 
 /* At every launch, or every few: if earn_tick_due, the caller asks earn_tick for every window on the
  * host. */
