@@ -58,3 +58,6 @@ SUITES += bench-kernels
 .PHONY: doc-kernels
 doc-kernels:
 	$(PYTHON) kernels/document.py docs/results/kernels.json docs/when-zero-copy-wins.md
+
+UNIT_OBJS_kernels_decide := $(BUILD)/obj/kernels/zcbench_decide.o
+UNIT_OBJS_kernels_output := $(patsubst %,$(BUILD)/obj/kernels/zcbench_%.o,decide export plot report svg)

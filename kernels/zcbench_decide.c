@@ -1,7 +1,37 @@
-/* What the numbers say: the decision table, crossover sizes, and where the textbook is wrong here. */
+/* What the numbers say: medians, the decision table, crossover sizes, and where the textbook is wrong here. Pure. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "kernels/zcbench.h"
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+struct spread spread_of(double *samples, unsigned count)
+{
+    struct spread s = {0};
+    if (!count) return s;
+    qsort(samples, count, sizeof *samples, compare);
+    s.median = count % 2 ? samples[count / 2] : (samples[count / 2 - 1] + samples[count / 2]) / 2;
+    s.p10 = samples[(count - 1) / 10];
+    s.p90 = samples[(count - 1) * 9 / 10];
+    s.samples = count;
+    return s;
+}
+
+static enum side best_of(const struct cell *cell, enum side from, enum side to)
+{
+    enum side best = from;
+    for (enum side side = from; side <= to; side++)
+        if (cell->trip[side].samples && cell->trip[side].median < cell->trip[best].median) best = side;
+    return best;
+}
+
+enum side cell_best_copy(const struct cell *cell) { return best_of(cell, SIDE_PAGEABLE, SIDE_PINNED); }
+enum side cell_best_zero(const struct cell *cell) { return best_of(cell, SIDE_MAPPED, SIDE_COMBINED); }
 
 static const struct {
     const char *row, *textbook;
