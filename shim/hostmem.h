@@ -15,27 +15,41 @@ bool hostmem_owns(const void *address);
 /* Tries to do the copy faster than the driver's pageable path, with exactly its ordering. The device side is memory of the driver or a
  * device-backed window. True: done, *result is the answer. False: nothing was done, forward the call.
  * Called by the copy hooks inside the submission gate, no lock held, no capture active in the process, when the request is at least
- * HOSTMEM_COPY_MIN bytes in all. */
+ * HOSTMEM_COPY_MIN bytes in all, AND at any size when hostmem_owns(host): a copy that crosses two registrations fails in the driver, and an
+ * asynchronous one from a registered source would read it later. For such memory also after the exit report (state ended) and in every mode.
+ * request->stream: a 0 of a per-thread (_ptsz) form must be given as CU_STREAM_PER_THREAD; 0 means the legacy stream. */
 #define HOSTMEM_COPY_MIN ((size_t)256 << 10)
 bool hostmem_copy(const struct copy_request *request, CUresult *result);
 
-/* Before the driver sees a program's own cuMemHostRegister or cuMemHostUnregister of a range: drops the shim's registration
- * of what the range touches, and keeps off it until the program unregisters. */
+/* Any part of the range is registered by the shim. For forms that no copy_request describes (arrays, batches, peer copies, host to host):
+ * make it native before the call is forwarded. */
+bool hostmem_registered(const void *address, size_t bytes);
+/* Drops the shim's registrations of what the range touches; may wait for the GPU. `for_good`: the block is never registered again (a graph
+ * names it). May be called while a capture is active; costs two comparisons when the address is not ours. */
+void hostmem_make_native(const void *address, size_t bytes, bool for_good);
+
+/* Gives every cached block back; true if there was one. Call it and try again when a program's pinned or registered allocation failed for
+ * want of memory. May wait for the GPU. */
+bool hostmem_trim(void);
+
+/* Before the driver sees a program's own cuMemHostRegister of a range: drops the shim's registration of what the range touches, and keeps off
+ * it until the program unregisters (after a cuMemHostUnregister that succeeded, or a cuMemHostRegister that the driver refused). */
 void hostmem_program_registers(void *address, size_t bytes);
 void hostmem_program_unregistered(void *address);
 
 /* Pointer attributes and host flags must answer as for pageable memory: is this address inside a piece that the shim registered? */
 bool hostmem_hides(const void *address);
 
-/* A context is about to be destroyed or was reset: registrations made through it are gone or must go. */
+/* A context is about to be destroyed or reset: registrations made through it must go. Call it before the driver's function. */
 void hostmem_context_gone(CUcontext context);
 
 /* libcuda was seen in the process (called once, cheap, from a look-up: no lock, allocation or driver call inside). */
 void hostmem_driver_appeared(void);
 
+/* Around fork, hostmem before all other rooms in prepare and after them in parent and child. A fork handler of the program may allocate. */
 void hostmem_before_fork(void);
 void hostmem_after_fork_parent(void);
 void hostmem_after_fork_child(void);
-/* From the library's destructor: ends the copy threads; no driver call. */
+/* From the library's destructor: ends the copy threads; no driver call. Blocks and copies of registered ones still work. */
 void hostmem_at_exit(void);
 #endif

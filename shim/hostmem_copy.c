@@ -1,0 +1,296 @@
+/* Which way a copy goes: registered pieces by DMA where they are, the rest staged or natively, all in the program's stream. */
+#include <string.h>
+#include "shim/arena.h"
+#include "shim/clock.h"
+#include "shim/hostmem_alloc.h"
+#include "shim/hostmem_internal.h"
+#include "shim/shim.h"
+
+/* Up to here a copy out of registered memory is bounced even when it could wait: one memcpy costs less than asking. */
+#define BOUNCE_UNASKED ((size_t)64 << 10)
+
+struct copy_run {
+    struct host_context *context;
+    CUcontext current;
+    struct block *block;
+    const struct copy_request *request;
+    bool idle;      /* the stream was, when it was asked */
+    bool may_wait;  /* natively this copy may wait for other work */
+    bool sole;      /* the request is one flat copy */
+    bool pending;   /* DMA from or to registered pieces is on its way */
+    size_t direct;  /* bytes that went by DMA */
+    CUresult result;
+};
+
+static bool is_nonblocking(const struct copy_request *request)
+{
+    return request->direction == COPY_H2D && (request->async || request->stream == CU_STREAM_PER_THREAD);
+}
+
+/* A native copy of part of a block, which must not be registered meanwhile: the driver decides by what it sees at some point of the call.
+ * Lock not held. */
+static CUresult copy_native_counted(struct block *block, const struct copy_request *request)
+{
+    hostmem_lock();
+    block->natives++;
+    hostmem_unlock();
+    CUresult result = copy_native(request);
+    hostmem_lock();
+    block->natives--;
+    hostmem_unlock();
+    return result;
+}
+
+/* A copy registers a piece when it covers half of it, or when the copies so far add up to it; twice that where registering is known to be
+ * slower than copying. Lock held. */
+static bool earns(const struct copy_run *run, uint32_t index, size_t covered)
+{
+    struct piece *piece = &run->block->pieces[index];
+    size_t whole = piece_end(run->block, index) - piece_start(run->block, index);
+    double native = rate_native_ns(run->request->direction, whole), cost = register_ns_per_byte() * (double)whole;
+    piece->evidence += covered;
+    if (run->block->natives) return false;
+    if (cost > native * 0.9) return piece->evidence >= 2 * whole;
+    return covered >= whole / 2 || piece->evidence >= whole;
+}
+
+/* One part of the request that lies in one piece (direct), or in unregistered ones. Lock not held. */
+static void run_part(struct copy_run *run, const struct copy_request *part, bool direct, bool last)
+{
+    if (!direct) {
+        hostmem_lock();
+        run->block->natives++;
+        hostmem_unlock();
+        run->result = stage_or_native(run->context, part, run->idle && !run->pending);
+        hostmem_lock();
+        run->block->natives--;
+        hostmem_unlock();
+        return;
+    }
+    run->direct += copy_bytes(part);
+    /* The driver's own synchronous call ends a synchronous copy: it waits for its stream as the native one does. */
+    if (last && !part->async && part->stream == CU_STREAM_LEGACY && run->sole) {
+        run->result = copy_native(part);
+        if (run->result == CUDA_SUCCESS) run->pending = false;
+    } else {
+        run->result = copy_enqueue(part);
+        run->pending |= run->result == CUDA_SUCCESS;
+    }
+}
+
+static bool piece_direct(struct copy_run *run, uint32_t index, uintptr_t end, size_t covered)
+{
+    bool earned = earns(run, index, covered);
+    return piece_register(run->block, index, end, earned, run->may_wait, run->current);
+}
+
+/* Lock held; released while the driver works. */
+static void run_flat(struct copy_run *run, const struct copy_request *request)
+{
+    uintptr_t start = (uintptr_t)request->host, end = start + copy_bytes(request);
+    bool known = false, direct = false; /* of the piece at `at` */
+    for (uintptr_t at = start; at < end && run->result == CUDA_SUCCESS;) {
+        uint32_t index = piece_index(run->block, at);
+        uintptr_t stop = piece_end(run->block, index) < end ? piece_end(run->block, index) : end;
+        if (!known) direct = piece_direct(run, index, stop, stop - at);
+        known = false;
+        /* Unregistered neighbours go in one call. */
+        while (!direct && stop < end && !known) {
+            index = piece_index(run->block, stop);
+            uintptr_t next = piece_end(run->block, index) < end ? piece_end(run->block, index) : end;
+            if (piece_direct(run, index, next, next - stop)) {
+                known = true;
+                break;
+            }
+            stop = next;
+        }
+        struct copy_request part = *request;
+        part.host = (void *)at;
+        part.device = request->device + (at - start);
+        part.width = stop - at;
+        part.height = part.depth = 1;
+        hostmem_unlock();
+        run_part(run, &part, direct, stop == end);
+        hostmem_lock();
+        if (known) direct = true;
+        at = stop;
+    }
+}
+
+/* Rows that lie in one piece go together; a row that crosses pieces is a flat copy of its own. Lock held; released meanwhile. */
+static void run_rows(struct copy_run *run, const struct copy_request *request)
+{
+    for (size_t slice = 0; slice < request->depth; slice++) {
+        for (size_t row = 0; row < request->height && run->result == CUDA_SUCCESS;) {
+            struct copy_request part = *request;
+            part.host = (char *)request->host + slice * request->host_slice + row * request->host_pitch;
+            part.device = request->device + slice * request->device_slice + row * request->device_pitch;
+            part.depth = part.height = 1;
+            uintptr_t at = (uintptr_t)part.host, end = at + request->width;
+            uint32_t index = piece_index(run->block, at);
+            uintptr_t limit = piece_end(run->block, index);
+            if (end > limit) {
+                run_flat(run, &part);
+                row++;
+                continue;
+            }
+            part.height = request->host_pitch ? (limit - end) / request->host_pitch + 1 : 1;
+            if (part.height > request->height - row) part.height = request->height - row;
+            uintptr_t stop = at + (part.height - 1) * request->host_pitch + request->width;
+            bool direct = piece_direct(run, index, stop, part.height * request->width);
+            hostmem_unlock();
+            run_part(run, &part, direct, false);
+            hostmem_lock();
+            row += part.height;
+        }
+    }
+}
+
+static void run_finish(struct copy_run *run)
+{
+    if (!run->pending) return;
+    /* The source is in use, or the data on its way, until the stream has passed. */
+    CUresult waited = host_stream_wait(run->context, run->request->stream);
+    if (run->result == CUDA_SUCCESS) run->result = waited;
+}
+
+static CUresult copy_pieces(struct host_context *context, struct block *block, const struct copy_request *request, bool idle)
+{
+    struct copy_run run = {.context = context, .current = context->handle, .block = block, .request = request, .idle = idle, .sole = copy_is_flat(request)};
+    run.may_wait = !is_nonblocking(request) || copy_bytes(request) > HOST_BOUNCE_MAX;
+    uint64_t began = clock_ns();
+    shim.real.cuCtxGetCurrent(&run.current);
+    budget_refresh();
+    hostmem_lock();
+    block->users++;
+    if (copy_is_flat(request))
+        run_flat(&run, request);
+    else
+        run_rows(&run, request);
+    hostmem_unlock();
+    run_finish(&run);
+    hostmem_lock();
+    block->users--;
+    pthread_cond_broadcast(&hostmem.changed);
+    hostmem_unlock();
+    if (run.direct && run.result == CUDA_SUCCESS) {
+        STAT_ADD(host_copies_registered, 1);
+        STAT_ADD(host_bytes_copied, run.direct);
+        if (idle && run.direct == copy_bytes(request)) rate_saved(request->direction, run.direct, clock_ns() - began);
+    }
+    return run.result;
+}
+
+/* A small copy that natively never waits, out of registered memory, when neither waiting nor the bounce memory is to be had: the driver's
+ * own staging, from a copy that is pageable. */
+static bool copy_by_way_of_heap(const struct copy_request *request, CUresult *result)
+{
+    size_t bytes = copy_bytes(request);
+    char *heap = arena_alloc(bytes), *to = heap;
+    if (!heap) return false;
+    struct copy_request part = *request;
+    part.host = heap;
+    part.host_pitch = request->width;
+    part.host_slice = request->width * request->height;
+    for (size_t slice = 0; slice < request->depth; slice++)
+        for (size_t row = 0; row < request->height; row++, to += request->width)
+            memcpy(to, (char *)request->host + slice * request->host_slice + row * request->host_pitch, request->width);
+    part.async = true; /* in its stream: the per-thread synchronous form does not wait either */
+    *result = copy_native(&part);
+    arena_free(heap, bytes);
+    return true;
+}
+
+/* True: handled. A copy that natively returns at once, whatever its stream does. */
+static bool copy_without_waiting(struct host_context *context, const struct copy_request *request, bool registered,
+                                 bool *idle, CUresult *result)
+{
+    size_t bytes = copy_bytes(request);
+    if (registered && bytes <= BOUNCE_UNASKED && bounce_copy(context, request, result)) return true;
+    *idle = host_stream_idle(context, request->stream);
+    if (*idle || !registered) return false;
+    return bounce_copy(context, request, result) || copy_by_way_of_heap(request, result);
+}
+
+/* A waiting copy from or to one registered piece is the driver's own call. Lock held at the call, released when true is returned. */
+static bool copy_one_piece(struct block *block, const struct copy_request *request, CUresult *result)
+{
+    uintptr_t at = (uintptr_t)request->host, end = at + copy_bytes(request);
+    if (request->async || request->stream != CU_STREAM_LEGACY || !copy_is_flat(request)) return false;
+    uint32_t index = piece_index(block, at);
+    if (block->pieces[index].state != PIECE_REGISTERED || end > piece_start(block, index) + block->pieces[index].bytes)
+        return false;
+    block->users++;
+    hostmem_unlock();
+    *result = copy_native(request);
+    hostmem_lock();
+    block->users--;
+    pthread_cond_broadcast(&hostmem.changed);
+    hostmem_unlock();
+    STAT_ADD(host_copies_registered, 1);
+    STAT_ADD(host_bytes_copied, copy_bytes(request));
+    return true;
+}
+
+/* Handles every copy of a block that the program holds: what the driver does itself is counted, see natives. */
+static bool copy_block(const struct copy_request *request, CUresult *result)
+{
+    size_t bytes = copy_bytes(request), extent = copy_host_extent(request);
+    hostmem_lock();
+    struct block *block = block_containing((uintptr_t)request->host, extent);
+    bool ready = block && pieces_ready(block);
+    bool registered = ready && pieces_any(block, (uintptr_t)request->host, extent);
+    if (registered && bytes < HOSTMEM_COPY_MIN && copy_one_piece(block, request, result)) return true;
+    hostmem_unlock();
+    if (!ready) return false;
+    struct host_context *context = host_context_of(request->stream);
+    bool worth = registered || (bytes >= HOSTMEM_COPY_MIN && hostmem_driver_usable());
+    if (!context || !worth || !copy_device_valid(request)) {
+        *result = copy_native_counted(block, request);
+        return true;
+    }
+    bool idle = false;
+    if (is_nonblocking(request) && bytes <= HOST_BOUNCE_MAX) {
+        if (copy_without_waiting(context, request, registered, &idle, result)) return true;
+        if (!idle) { /* nothing registered: the driver stages it */
+            *result = copy_native_counted(block, request);
+            return true;
+        }
+    } else {
+        idle = host_stream_idle(context, request->stream);
+        cache_trim_to_budget();
+    }
+    *result = copy_pieces(context, block, request, idle);
+    return true;
+}
+
+/* Memory that CUDA knows (pinned, registered by the program, managed, device) is not pageable. */
+static bool is_pageable(const void *address)
+{
+    unsigned type;
+    return shim.real.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)address) !=
+           CUDA_SUCCESS;
+}
+
+static bool copy_foreign(const struct copy_request *request, CUresult *result)
+{
+    size_t bytes = copy_bytes(request);
+    if (bytes < HOST_STAGE_MIN || hostmem_min_bytes() == SIZE_MAX || !hostmem_driver_usable() || !pool_threads())
+        return false;
+    if (!is_pageable(request->host) || !is_pageable((char *)request->host + copy_host_extent(request) - 1)) return false;
+    struct host_context *context = host_context_of(request->stream);
+    if (!context || !copy_device_valid(request)) return false;
+    bool idle = host_stream_idle(context, request->stream);
+    /* Behind a busy stream the driver takes up to this much without waiting. */
+    if (!idle && is_nonblocking(request) && bytes <= HOST_BOUNCE_MAX) return false;
+    *result = stage_or_native(context, request, idle);
+    return true;
+}
+
+bool hostmem_copy(const struct copy_request *request, CUresult *result)
+{
+    if (!copy_bytes(request) || atomic_load_explicit(&hostmem.child, memory_order_relaxed)) return false;
+    struct copy_request plain = *request;
+    if (!plain.stream) plain.stream = CU_STREAM_LEGACY;
+    return hostmem_owns(request->host) ? copy_block(&plain, result) : copy_foreign(&plain, result);
+}
