@@ -64,7 +64,7 @@ static int open_output(enum wish wish, char *path, size_t capacity)
     return log_has_stderr() ? STDERR_FILENO : -1;
 }
 
-static void write_report(const struct report *report, enum wish wish)
+static void write_report(struct report *report, enum wish wish)
 {
     char path[PATH_MAX] = "";
     char *chunk = arena_alloc(CHUNK_BYTES);
@@ -72,10 +72,12 @@ static void write_report(const struct report *report, enum wish wish)
     struct emitter emitter;
     if (fd < 0 || !chunk) return;
     emitter_start(&emitter, fd, chunk, CHUNK_BYTES);
-    if (shim.options.report_format == REPORT_FORMAT_JSON)
+    if (shim.options.report_format == REPORT_FORMAT_JSON) {
         report_write_json(&emitter, report);
-    else
+    } else {
+        report_merge_alike(report);
         report_write_text(&emitter, report);
+    }
     int error = emitter_finish(&emitter);
     if (fd != STDERR_FILENO && close(fd) != 0 && !error) error = errno;
     if (error && *path) log_always("the report in %s is cut off: %s", path, emitter_error_word(error));

@@ -129,6 +129,8 @@ struct report_advice {
 };
 void report_advise(const struct report_site *site, struct report_advice *advice);
 
+/* Adds up sites that read the same, before they are written for people. */
+void report_merge_alike(struct report *report);
 void report_write_text(struct emitter *emitter, const struct report *report);
 void report_write_json(struct emitter *emitter, const struct report *report);
 #endif

@@ -1,8 +1,10 @@
 #include "tests/report/fake_shim.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <unistd.h>
 #include "shim/buffer.h"
+#include "shim/clock.h"
 #include "shim/log.h"
 #include "shim/report.h"
 #include "shim/shim.h"
@@ -54,4 +56,45 @@ EXPORTED void fake_free(uintptr_t address)
     struct site *site = site_capture();
     if (buffer_remove(address, &buffer)) return;
     if (buffer_was_freed(address)) report_misuse(MISUSE_DOUBLE_FREE, (void *)address, NULL, site);
+}
+
+EXPORTED void fake_copies(uintptr_t address)
+{
+    struct buffer buffer;
+    if (!buffer_find(address, &buffer)) return;
+    buffer.site->native_h2d = (struct site_copies){20000, 20000 * 256, 20000 * 5700ul};
+    buffer.site->native_d2h = (struct site_copies){10000, 10000 * 4, 10000 * 8500ul};
+    STAT_ADD(copies_native, 30000);
+    STAT_ADD(bytes_native, 20000 * 256 + 10000 * 4);
+    report_tick(clock_ns());
+}
+
+EXPORTED void fake_placed(uintptr_t address)
+{
+    struct buffer buffer;
+    if (!buffer_find(address, &buffer)) return;
+    struct site *site = buffer.site;
+    site->elided_h2d = (struct site_copies){5000, 5000 * 256, 5000 * 250ul};
+    atomic_store(&site->reason, "its loop became 1.8 times faster there");
+    site->saved_ns = 5000 * 5000ul;
+    site->on_host = true;
+    site->moves_to_host = 1;
+    STAT_ADD(copies_h2d_elided, 5000);
+    STAT_ADD(bytes_elided, 5000 * 256);
+    STAT_ADD(elided_saved_ns, 5000 * 5000ul);
+    STAT_ADD(moves_to_host, 1);
+    report_moved(site, true, 1 << 20, clock_ns(), 180000);
+    report_tick(clock_ns());
+}
+
+EXPORTED void fake_note(const char *text)
+{
+    report_note("%s", text);
+    report_note("%s", text);
+}
+
+EXPORTED void fake_print_hash(void)
+{
+    struct site *site = site_capture();
+    printf("%016lx\n", (unsigned long)site->hash);
 }

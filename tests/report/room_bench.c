@@ -1,4 +1,5 @@
-/* Costs of the pieces that hooks call: prints ns each. With a number as argument, fails if one is above its bar times that number. */
+/* Costs of the pieces that hooks call: prints ns each. With a number as argument, fails if one is above its bar times
+ * that number. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

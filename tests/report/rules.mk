@@ -1,0 +1,50 @@
+# The report room behind stand-in hooks: no driver, no simulator.
+REPORT_DIR  := $(BUILD)/tests/report
+REPORT_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out shim/shim.c,$(wildcard shim/report*.c shim/symbols*.c) \
+  $(addprefix shim/,arena.c log.c text.c modules.c site.c buffer.c emitter.c)))
+REPORT_FAKE := $(REPORT_DIR)/libfakeshim.so
+REPORT_FLAGS = $(CPPFLAGS) $(CFLAGS) -O1 -fno-unroll-loops -no-canonical-prefixes -ffile-prefix-map=$(CURDIR)/=
+
+$(BUILD)/obj/tests/report/fake_shim.o: OBJ_CFLAGS := -D__CUDA_API_VERSION_INTERNAL -fvisibility=hidden -ftls-model=initial-exec -fexceptions -fasynchronous-unwind-tables
+
+$(REPORT_FAKE): $(BUILD)/obj/tests/report/fake_shim.o $(REPORT_OBJS) $(POLICY_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -shared -static-libgcc -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined -Wl,-soname,libfakeshim.so $^ -ldl -lgcc_eh -o $@
+
+REPORT_LINK := -L$(REPORT_DIR) -lfakeshim -Wl,-rpath,'$$ORIGIN',-rpath,'$$ORIGIN/../report'
+
+$(REPORT_DIR)/%: tests/report/%.c $(REPORT_FAKE) tests/report/fake_shim.h
+	$(CC) $(REPORT_FLAGS) $< $(REPORT_LINK) -ldl -o $@
+$(REPORT_DIR)/names: tests/report/names.cc $(REPORT_FAKE) tests/report/fake_shim.h
+	$(CXX) $(CPPFLAGS) $(CXXFLAGS) -O1 $< $(REPORT_LINK) -o $@
+$(REPORT_DIR)/stripped: $(REPORT_DIR)/program
+	strip -s $< -o $@
+$(REPORT_DIR)/bare: tests/report/program.c $(REPORT_FAKE)
+	$(CC) $(REPORT_FLAGS) -g0 $< $(REPORT_LINK) -ldl -o $@
+
+REPORT_LIBRARIES := $(REPORT_DIR)/plugin.so $(REPORT_DIR)/libcublas.so.99 $(REPORT_DIR)/libcudart.so.99
+$(REPORT_LIBRARIES): tests/report/library.c tests/report/library.h $(REPORT_FAKE)
+	$(CC) $(REPORT_FLAGS) -fPIC -shared $< $(REPORT_LINK) -o $@
+
+REPORT_PROGRAMS := $(addprefix $(REPORT_DIR)/,program names stripped bare room_bench) $(REPORT_LIBRARIES)
+ALL += $(REPORT_PROGRAMS)
+
+.PHONY: check-report report-golden bench-report
+check-report: $(REPORT_PROGRAMS)
+	timeout 300 $(PYTHON) tests/report/check.py $(REPORT_DIR)
+# Rewrites the expected reports: look at the difference before committing it.
+report-golden: $(REPORT_PROGRAMS)
+	timeout 300 $(PYTHON) tests/report/check.py $(REPORT_DIR) --update
+bench-report: $(REPORT_DIR)/room_bench
+	$<
+CHECKS += check-report
+
+UNIT_OBJS_arena           := $(BUILD)/obj/shim/arena.o
+UNIT_OBJS_log_text        := $(addprefix $(BUILD)/obj/shim/,log.o text.o)
+UNIT_OBJS_emitter_json    := $(addprefix $(BUILD)/obj/shim/,emitter.o text.o)
+UNIT_OBJS_buffer_table    := $(addprefix $(BUILD)/obj/shim/,buffer.o arena.o)
+UNIT_OBJS_report_suppress := $(addprefix $(BUILD)/obj/shim/,report_suppress.o report_model.o text.o)
+UNIT_OBJS_site_capture    := $(REPORT_FAKE)
+UNIT_LIBS_site_capture    := -Wl,-rpath,'$$ORIGIN/../report' -ldl
+$(BUILD)/obj/tests/unit/site_capture.o: OBJ_CFLAGS := -DFAKE_PROGRAM='"$(REPORT_DIR)/program"' -fno-optimize-sibling-calls
+$(BUILD)/tests/unit/site_capture: | $(REPORT_DIR)/program
