@@ -40,6 +40,12 @@ static const char *time_text(char text[NUMBER_MAX], uint64_t ns)
     return text;
 }
 
+static const char *times_text(char text[NUMBER_MAX], uint64_t count)
+{
+    text_format(text, NUMBER_MAX, count == 1 ? "once" : "%lu times", (unsigned long)count);
+    return text;
+}
+
 static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
 /* "1.00 KiB device in 1 buffer, 4.00 KiB pinned in 2" */
@@ -311,9 +317,8 @@ static void write_placed(struct emitter *e, const struct report *report)
         emitter_text(e, "    %lu copies by the CPU", (unsigned long)elided);
         if (site->saved_ns) emitter_text(e, ", about %s saved", time_text(number, site->saved_ns));
         if (site->lost_ns) emitter_text(e, ", about %s lost in trials", time_text(number, site->lost_ns));
-        if (site->moves_to_host || site->moves_to_device)
-            emitter_text(e, "; moved %lu times to the host, %lu to the device", (unsigned long)site->moves_to_host,
-                         (unsigned long)site->moves_to_device);
+        if (site->moves_to_host) emitter_text(e, "; moved to the host %s", times_text(number, site->moves_to_host));
+        if (site->moves_to_device) emitter_text(e, "; to the device %s", times_text(number, site->moves_to_device));
         emitter_text(e, "\n");
         write_site(e, site);
     }
@@ -361,13 +366,15 @@ static void write_advice(struct emitter *e, const struct report *report)
         emitter_text(e, "    %lu copies of about %s took %s; about %s of that can be saved\n",
                      (unsigned long)advice.copies, bytes_text(bytes, advice.bytes / advice.copies),
                      time_text(spent, advice.spent_ns), time_text(saved, advice.saved_ns));
-        emitter_text(
-            e, "%s",
-            advice.kind == ADVICE_MAPPED
-                ? "    by hand: cudaHostAlloc(&p, bytes, cudaHostAllocMapped) instead of cudaMalloc, and plain reads "
-                  "and\n"
-                  "    writes after a synchronize instead of cudaMemcpy; by itself: ZCSHIM_MODE=auto\n"
-                : "    by hand: take the host side of these copies from cudaMallocHost, or cudaHostRegister it once\n");
+        if (advice.kind == ADVICE_MAPPED)
+            emitter_text(e,
+                         "    by hand: cudaHostAlloc(&p, bytes, cudaHostAllocMapped) instead of cudaMalloc, and plain\n"
+                         "    reads and writes after a synchronize instead of cudaMemcpy%s\n",
+                         strcmp(report->mode, "observe") == 0 ? "; by itself: ZCSHIM_MODE=auto" : "");
+        else
+            emitter_text(e,
+                         "    by hand: take the host side of these copies from cudaMallocHost, or cudaHostRegister it "
+                         "once\n");
         emitter_text(e, "    buffers allocated at\n");
         write_site(e, site);
     }

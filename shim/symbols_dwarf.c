@@ -133,8 +133,10 @@ static const char *function_name(Dwarf_Die *die)
     if (libdw.dwarf_attr_integrate(die, ATTRIBUTE_LINKAGE_NAME, &attribute) ||
         libdw.dwarf_attr_integrate(die, ATTRIBUTE_MIPS_LINKAGE_NAME, &attribute))
         name = libdw.dwarf_formstring(&attribute);
-    if (!name) name = libdw.dwarf_diename(die);
-    return name ? symbol_readable(name) : NULL;
+    const char *readable = name ? symbol_readable(name) : NULL;
+    if (readable && strncmp(readable, "_Z", 2) != 0) return readable;
+    name = libdw.dwarf_diename(die); /* short, but better than a mangled one */
+    return name ? copy_of(name) : readable;
 }
 
 static void frame_line(struct symbol_frame *frame, Dwarf_Die *unit, Dwarf_Addr address)

@@ -16,7 +16,10 @@ REPORT_LINK := -L$(REPORT_DIR) -lfakeshim -Wl,-rpath,'$$ORIGIN',-rpath,'$$ORIGIN
 $(REPORT_DIR)/%: tests/report/%.c $(REPORT_FAKE) tests/report/fake_shim.h
 	$(CC) $(REPORT_FLAGS) $< $(REPORT_LINK) -ldl -o $@
 $(REPORT_DIR)/names: tests/report/names.cc $(REPORT_FAKE) tests/report/fake_shim.h
-	$(CXX) $(CPPFLAGS) $(CXXFLAGS) -O1 $< $(REPORT_LINK) -o $@
+	$(CXX) $(CPPFLAGS) $(CXXFLAGS) -O1 $< $(REPORT_LINK) -Wl,--no-as-needed -lstdc++ -o $@
+# A program without the C++ library, and so without its demangler.
+$(REPORT_DIR)/names_alone: tests/report/names.cc $(REPORT_FAKE) tests/report/fake_shim.h
+	$(CXX) $(CPPFLAGS) $(CXXFLAGS) -O1 $< $(REPORT_LINK) -Wl,--as-needed -lstdc++ -o $@
 $(REPORT_DIR)/stripped: $(REPORT_DIR)/program
 	strip -s $< -o $@
 $(REPORT_DIR)/bare: tests/report/program.c $(REPORT_FAKE)
@@ -26,7 +29,7 @@ REPORT_LIBRARIES := $(REPORT_DIR)/plugin.so $(REPORT_DIR)/libcublas.so.99 $(REPO
 $(REPORT_LIBRARIES): tests/report/library.c tests/report/library.h $(REPORT_FAKE)
 	$(CC) $(REPORT_FLAGS) -fPIC -shared $< $(REPORT_LINK) -o $@
 
-REPORT_PROGRAMS := $(addprefix $(REPORT_DIR)/,program names stripped bare room_bench) $(REPORT_LIBRARIES)
+REPORT_PROGRAMS := $(addprefix $(REPORT_DIR)/,program names names_alone stripped bare room_bench) $(REPORT_LIBRARIES)
 ALL += $(REPORT_PROGRAMS)
 
 .PHONY: check-report report-golden bench-report
