@@ -76,8 +76,8 @@ def snippets(program, arguments, environment):
             continue
         if "ptds" in tags and "ptds" not in os.path.basename(program):
             continue
-        code = next((int(tag[5:]) for tag in tags if tag.startswith("exit=")), 0)
-        yield Case(f"{os.path.basename(program)} {name}", [program, name], code, "slow" in tags)
+        code = next((tag[5:] for tag in tags if tag.startswith("exit=")), "0")
+        yield Case(f"{os.path.basename(program)} {name}", [program, name], None if code == "any" else int(code), "slow" in tags)
 
 
 def differences(bare, shimmed):

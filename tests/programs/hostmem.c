@@ -237,3 +237,39 @@ SNIPPET(block_remapped, "", "madvise, mprotect and munmap of parts of a large bl
     MUST(cudaFree(device));
     free(block);
 }
+
+/* What a copy from memory that is not there ends with: an error, or a signal, as bare. */
+static void copy_from(unsigned char *memory, size_t bytes)
+{
+    void *device;
+    MUST(cudaMalloc(&device, bytes));
+    cudaError_t status = cudaMemcpy(device, memory, bytes, cudaMemcpyHostToDevice);
+    printf("%s\n", cudaGetErrorName(status));
+    fflush(stdout);
+    _exit(status != cudaSuccess);
+}
+
+SNIPPET(copy_truncated_file, "exit=any", "an upload from a mapped file that has become shorter")
+{
+    char path[] = "/tmp/programs-XXXXXX";
+    int file = mkstemp(path);
+    unlink(path);
+    if (ftruncate(file, 8 * MIB)) exit(1);
+    unsigned char *mapped = mmap(NULL, 8 * MIB, PROT_READ, MAP_PRIVATE, file, 0);
+    if (ftruncate(file, 3 * MIB)) exit(1);
+    copy_from(mapped, 8 * MIB);
+}
+
+SNIPPET(copy_unreadable, "exit=any", "an upload from memory that may not be read")
+{
+    unsigned char *memory = mmap(NULL, 8 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(memory, 1, 8 * MIB);
+    mprotect(memory + 4 * MIB, 4 * MIB, PROT_NONE);
+    copy_from(memory, 8 * MIB);
+}
+
+SNIPPET(copy_unmapped_tail, "", "children that copy from what is not there end as bare, and this program goes on")
+{
+    printf("truncated file: %d\n", run_snippet("copy_truncated_file"));
+    printf("unreadable: %d\n", run_snippet("copy_unreadable"));
+}

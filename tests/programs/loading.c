@@ -197,6 +197,23 @@ SNIPPET(deepbind_plugin, "",
     dlclose(plugin);
 }
 
+extern char next_early[];
+
+SNIPPET(early_child, "", "what a library's constructor did before the shim's own ran")
+{
+    printf("%s\n", next_early);
+    void *device;
+    MUST(cudaMalloc(&device, 100));
+    MUST(cudaMemset(device, 1, 100));
+    MUST(cudaFree(device));
+}
+
+SNIPPET(early_constructor, "", "a constructor that runs before every other allocates, copies and frees")
+{
+    setenv("PROGRAMS_EARLY", "1", 1);
+    printf("exit: %d\n", run_snippet("early_child"));
+}
+
 SNIPPET(no_cuda, "", "a program that makes no CUDA call")
 {
     char *block = malloc(10 << 20);

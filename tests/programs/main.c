@@ -1,5 +1,9 @@
 /* Finds the named snippet and runs it; what snippets share. */
 #include "programs.h"
+#include <spawn.h>
+#include <sys/wait.h>
+
+extern char **environ;
 
 extern const struct snippet *const __start_snippets[], *const __stop_snippets[];
 static bool wrong;
@@ -32,6 +36,24 @@ uint64_t hash_bytes(const void *bytes, size_t count)
     uint64_t hash = 14695981039346656037ull;
     for (size_t i = 0; i < count; i++) hash = (hash ^ ((const unsigned char *)bytes)[i]) * 1099511628211ull;
     return hash;
+}
+
+int wait_for(pid_t child)
+{
+    int status = -1;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+int run_snippet(const char *name)
+{
+    char self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[length > 0 ? length : 0] = 0;
+    char *arguments[] = {self, (char *)name, NULL};
+    pid_t child;
+    fflush(stdout);
+    return posix_spawn(&child, self, NULL, NULL, arguments, environ) ? -1 : wait_for(child);
 }
 
 int main(int argc, char **argv)

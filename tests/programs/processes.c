@@ -2,7 +2,8 @@
 #include "programs.h"
 #include <fcntl.h>
 #include <spawn.h>
-#include <sys/wait.h>
+#include <sys/syscall.h>
+#include <signal.h>
 
 extern char **environ;
 
@@ -18,13 +19,6 @@ static void round_trip(unsigned first)
     }
     expect(back[7] == first + 8, "round trip %u", first);
     MUST(cudaFree(device));
-}
-
-static int wait_for(pid_t child)
-{
-    int status = -1;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
 SNIPPET(fork_child_exits, "", "a child of a program that uses CUDA exits with 0 and leaves the parent alone")
@@ -93,6 +87,60 @@ SNIPPET(fork_many, "", "children while other threads allocate")
     round_trip(2);
 }
 
+static volatile bool stop_allocating;
+
+static void *allocate_until_stopped(void *argument)
+{
+    (void)argument;
+    while (!stop_allocating) {
+        free(malloc(100));
+        free(malloc(5 << 20));
+    }
+    return NULL;
+}
+
+SNIPPET(fork_while_allocating, "", "forks while eight threads allocate: no child inherits a held lock")
+{
+    enum { THREADS = 8, CHILDREN = 200 };
+    pthread_t thread[THREADS];
+    int wrong = 0;
+    round_trip(1);
+    for (int t = 0; t < THREADS; t++) pthread_create(&thread[t], NULL, allocate_until_stopped, NULL);
+    fflush(stdout);
+    for (int i = 0; i < CHILDREN; i++) {
+        pid_t child = fork();
+        if (!child) {
+            free(malloc(100));
+            free(realloc(malloc(5 << 20), 9 << 20));
+            _exit(0);
+        }
+        wrong += wait_for(child) != 0;
+    }
+    stop_allocating = true;
+    for (int t = 0; t < THREADS; t++) pthread_join(thread[t], NULL);
+    expect(!wrong, "%d children", CHILDREN);
+    round_trip(2);
+}
+
+SNIPPET(fork_unseen, "", "a child by the system call itself, which runs no fork handlers")
+{
+    char *block = malloc(8 << 20);
+    round_trip(1);
+    memset(block, 1, 8 << 20);
+    fflush(stdout);
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (!child) {
+        int wrong = block[100] != 1;
+        block[100] = 2;
+        free(block);
+        _exit(wrong);
+    }
+    printf("child: %d\n", wait_for(child));
+    expect(block[100] == 1, "the parent's block is its own");
+    free(block);
+    round_trip(2);
+}
+
 SNIPPET(exec_children, "", "children by system, popen and posix_spawn behave as bare")
 {
     round_trip(1);
@@ -116,18 +164,6 @@ SNIPPET(exec_self, "exit=9", "the program replaces itself by another")
     round_trip(1);
     fflush(stdout);
     execl("/bin/sh", "sh", "-c", "echo replaced; exit 9", (char *)NULL);
-}
-
-/* Runs another snippet of this executable; returns its exit code. */
-static int run_snippet(const char *name)
-{
-    char self[4096];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    self[length > 0 ? length : 0] = 0;
-    char *arguments[] = {self, (char *)name, NULL};
-    pid_t child;
-    fflush(stdout);
-    return posix_spawn(&child, self, NULL, NULL, arguments, environ) ? -1 : wait_for(child);
 }
 
 SNIPPET(stderr_closed, "", "a program that closes its standard error")

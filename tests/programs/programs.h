@@ -50,6 +50,11 @@ void fill_random(void *bytes, size_t count, uint64_t seed);
 uint64_t hash_bytes(const void *bytes, size_t count);
 uint64_t hash_device(const void *device, size_t count); /* reads it back with a plain cudaMemcpy */
 
+/* The exit code of a child, or 1000 + the signal that ended it. */
+int wait_for(pid_t child);
+/* Runs another snippet of this executable in a process of its own; as wait_for(). */
+int run_snippet(const char *name);
+
 /* A kernel of gate_close() keeps its stream busy until gate_open(). Every kernel is loaded before, since loading one
  * may wait for the device. gate_open_later() opens from another thread after some milliseconds. */
 struct gate {
