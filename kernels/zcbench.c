@@ -154,6 +154,7 @@ static void plan_sizes(struct bench *b, enum case_id id, double density, size_t 
 /* In the order of enum case_id: the memory is filled once with words and once with floats. */
 static void plan(struct bench *b)
 {
+    static const double fractions[] = {1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1};
     unsigned by = b->quick ? 16 : 4;
     size_t most = b->quick ? 16 * MIB : 64 * MIB;
     plan_sizes(b, CASE_READ, 1, b->quick ? 4 * KIB : 256, most, by);
@@ -166,9 +167,9 @@ static void plan(struct bench *b)
     if (!b->quick) plan_sizes(b, CASE_LOOKUP, 16384, KIB, most, 4);
     plan_sizes(b, CASE_LOOKUP_SHARED, MIB, b->quick ? 16 * KIB : KIB, 16 * KIB, 4);
     if (!b->quick) plan_add(b, CASE_LOOKUP_SHARED, 32 * KIB, MIB);
-    for (double d = 1e-3; !b->quick && d < 2; d *= 10) plan_sizes(b, CASE_GATHER, d, 128 * KIB, most / 8, 8);
-    for (double d = 1e-6; d < 2; d *= b->quick ? 100 : 10) plan_add(b, CASE_GATHER, most, d);
-    for (double d = 1e-6; d < 2; d *= b->quick ? 100 : 10) plan_add(b, CASE_SCATTER, most, d);
+    for (int i = 3; !b->quick && i < 7; i++) plan_sizes(b, CASE_GATHER, fractions[i], 128 * KIB, most / 8, 8);
+    for (int i = 0; i < 7; i += b->quick ? 2 : 1) plan_add(b, CASE_GATHER, most, fractions[i]);
+    for (int i = 0; i < 7; i += b->quick ? 2 : 1) plan_add(b, CASE_SCATTER, most, fractions[i]);
     plan_add(b, CASE_HISTOGRAM_INT, KIB, 4096);
     if (!b->quick) plan_add(b, CASE_HISTOGRAM_INT, KIB, 65536);
     if (!b->quick) plan_add(b, CASE_HISTOGRAM_INT, 64 * KIB, 65536);
@@ -249,8 +250,8 @@ static bool print_to(const struct bench *b, const char *path, void (*print)(cons
         return false;
     }
     print(b, f);
-    bool ok = !ferror(f);
-    if (path ? fclose(f) : fflush(f)) ok = false;
+    bool ok = !fflush(f) && !ferror(f);
+    if (path && fclose(f)) ok = false;
     if (!ok) fprintf(stderr, "zcbench: cannot write %s\n", path ? path : "to stdout");
     return ok;
 }

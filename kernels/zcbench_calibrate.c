@@ -290,8 +290,8 @@ bool calibrate_run(const struct machine *machine, const char *path)
     struct calibration *c = calloc(1, sizeof *c);
     char own_path[4096];
     if (!c) return false;
-    if (!path && !cache_path(machine, own_path, sizeof own_path)) return false;
-    bool ok = driver_find(&c->cu) && places_create(&c->places, 16 * MIB, (unsigned)machine->sms * 4);
+    bool ok = (path || cache_path(machine, own_path, sizeof own_path)) && driver_find(&c->cu) &&
+              places_create(&c->places, 16 * MIB, (unsigned)machine->sms * 4);
     if (ok) {
         places_fill(&c->places, true, 7);
         ok = native_copies(c) && elided_copies(c) && moves(c, machine->device) && worst_plain(c) && worst_atomics(c);

@@ -138,7 +138,7 @@ static bool in_a_process(const struct bench *b, const char *name, char *reply, s
         dup2(out[1], STDOUT_FILENO);
         close(out[0]);
         close(out[1]);
-        freopen("/dev/null", "w", stderr);
+        if (!freopen("/dev/null", "w", stderr)) _exit(126);
         alarm(30);
         execl("/proc/self/exe", "zcbench", use, device, (char *)NULL);
         _exit(127);
