@@ -401,7 +401,7 @@ static enum earn_decision window_consider(struct earn_window *window, struct ear
     }
     uint64_t told_ns = atomic_load(&run->told_ns);
     double quiet = now_ns > told_ns ? (double)(now_ns - told_ns) : 0;
-    if (since_told < 8 * period || quiet < 4 * period) return EARN_STAY;
+    if (since_told < 8 * period || quiet < 6 * period) return EARN_STAY;
     if (!periods_steady(&window->periods, 0.25) && window->unsteady < UNSTEADY_MOST) {
         window->unsteady++;
         window->reason = "its loop is changing";
@@ -423,7 +423,7 @@ static enum earn_decision window_consider(struct earn_window *window, struct ear
         }
         return EARN_STAY;
     }
-    if (since_told > 64 * period) { /* what is known of the kernels should be of this loop */
+    if (since_told > 24 * period) { /* what is known of the kernels should be of this loop */
         window->reason = "which kernels its loop runs is being learned";
         run_forget_kernels(run, now_ns);
         return EARN_STAY;

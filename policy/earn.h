@@ -23,18 +23,20 @@
  *
  * The regret argument
  *   loss = time of this run - time of the same run with every window on the device.
- *   Claim: loss <= REGRET x run time + EARN_CONSTANT_NS + sum over windows settled on the host of (their excess bar +
- * one period). A trial starts only if  spent + worst <= REGRET x time so far + EARN_CONSTANT_NS, where spent is what
- * all stays on the host lost so far (their periods against the device's, moves included, no credit for stays that
- * gained) and worst = (longest factor - 1) x the part of a period in which kernels can run + excess bar + moves. One
- * trial runs at a time, and it ends at the first copy after it passed its excess bar, that is after at most the bar,
- * one worst period and the moves: what was reserved. A settled window whose loop does not change loses nothing (it
- * settled because its periods were shorter); when it changes, it loses at most bar + one period before it leaves, and
- * that is charged to spent: it delays later trials, so repeated changes cost budget, not more. Assumptions: (1) no
- * kernel takes longer than cost_worst_factor() times its time on the device; (2) kernels do not overlap the
- *   synchronizing copies of the loop; (3) a changed loop shows: by a new kernel, a longer period, a period drifted by a
- * quarter, or at the next re-check; (4) a move back that is asked for happens within a few copies or launches; (5)
- * costs of moves are those of the table within its noise; (6) a start from a profile is vouched for by the profile.
+ *   Claim: loss <= REGRET x run time + EARN_CONSTANT_NS + sum over windows of (excess bar + one period of a changed
+ * loop). A trial starts only if  spent + worst <= REGRET x time so far + EARN_CONSTANT_NS, where spent is what all
+ * stays on the host lost so far (their periods against the device's, moves included, no credit for stays that gained)
+ * and worst = (longest factor - 1) x the part of a period in which kernels can run + excess bar + moves. One trial runs
+ *   at a time, and it ends at the first copy after it passed its bar, that is after at most the bar, one worst period
+ *   and the moves: what was reserved. A window on the host whose loop does not change loses nothing more (it settled
+ *   because its periods were shorter). When its loop changes, it loses at most bar + one period before it leaves (the
+ *   last term), and that is charged to spent: repeated changes delay trials, they do not add up.
+ *   Assumptions: (1) no kernel takes longer than cost_worst_factor() times, or cost_launch_loss_ns() more than, its
+ *   time on the device; (2) kernels do not overlap the synchronizing copies of the loop; (3) a changed loop shows: by
+ *   a kernel that did not run in the 24 periods before the trial, a longer period, a period drifted by a quarter, or
+ *   at the next re-check; (4) a move back that is asked for happens within a few copies or launches (each refusal
+ *   costs a period and is charged); (5) moves cost what the table says, within its noise; (6) a start from a profile
+ *   is vouched for by the profile.
  *
  * Threads: a struct earn_window is used by one thread at a time (the caller's lock for that window). A struct earn_run
  * is shared by all, without a lock. earn_copy on a steady loop takes less than 10 ns. */
