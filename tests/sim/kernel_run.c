@@ -1,0 +1,213 @@
+/* Runs a kernel on the calling thread: block after block; the threads of a block one after another, and as fibers from
+ * the first barrier on. A wrong address in a kernel ends it with ILLEGAL_ADDRESS. */
+#include "kernel.h"
+#include "memory.h"
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#define FIBER_STACK_BYTES ((size_t)64 << 10)
+#define FIBERS_MAX        1024
+
+struct fiber {
+    jmp_buf state;
+    unsigned thread;
+    bool started, waiting;
+};
+/* What an OS thread needs to run kernels; kept from launch to launch. */
+struct runner {
+    struct zcsim_thread self;
+    const struct zcsim_kernel *kernel;
+    void **values;
+    unsigned threads, next; /* of the block: how many, first not yet started */
+    struct fiber *current;
+    jmp_buf scheduler;
+    sigjmp_buf escape;
+    char *stacks;
+    struct fiber fibers[FIBERS_MAX];
+};
+static __thread struct runner *runner;
+static __thread bool in_kernel;
+static struct sigaction previous[2]; /* SIGSEGV, SIGBUS */
+static pthread_once_t handlers_once = PTHREAD_ONCE_INIT;
+static pthread_key_t runner_key;
+
+static void fault_handler(int signal, siginfo_t *information, void *context)
+{
+    if (in_kernel) siglongjmp(runner->escape, 1);
+    struct sigaction *old = &previous[signal == SIGBUS];
+    if (old->sa_flags & SA_SIGINFO)
+        old->sa_sigaction(signal, information, context);
+    else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN)
+        old->sa_handler(signal);
+    else
+        sigaction(signal, old, NULL);
+}
+
+static void runner_free(void *ended)
+{
+    munmap(((struct runner *)ended)->stacks, FIBERS_MAX * FIBER_STACK_BYTES);
+    free(ended);
+}
+
+static void handlers_install(void)
+{
+    struct sigaction action = {.sa_sigaction = fault_handler, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    sigaction(SIGSEGV, &action, &previous[0]);
+    sigaction(SIGBUS, &action, &previous[1]);
+    pthread_key_create(&runner_key, runner_free);
+}
+
+static void thread_enter(unsigned index)
+{
+    struct zcsim_thread *self = &runner->self;
+    self->thread.x = index % self->block_size.x;
+    self->thread.y = index / self->block_size.x % self->block_size.y;
+    self->thread.z = index / (self->block_size.x * self->block_size.y);
+}
+
+static void barrier(void)
+{
+    struct runner *here = runner;
+    struct fiber *fiber = here->current;
+    fiber->waiting = true;
+    if (!_setjmp(fiber->state)) _longjmp(here->scheduler, 1);
+    here->current = fiber;
+    thread_enter(fiber->thread);
+}
+
+/* Threads of the block until all have started; one that waits keeps the fiber. */
+static void fiber_body(void)
+{
+    struct runner *here = runner;
+    struct fiber *fiber = here->current;
+    for (;;) {
+        while (here->next < here->threads) {
+            fiber->thread = here->next++;
+            thread_enter(fiber->thread);
+            here->kernel->invoke(here->values);
+        }
+        fiber->waiting = false;
+        if (!_setjmp(fiber->state)) _longjmp(here->scheduler, 1);
+        here->current = fiber;
+    }
+}
+
+/* Until it waits or has nothing more to run. */
+static void fiber_resume(struct fiber *fiber)
+{
+    struct runner *here = runner;
+    here->current = fiber;
+    if (_setjmp(here->scheduler)) return;
+    if (fiber->started) _longjmp(fiber->state, 1);
+    fiber->started = true;
+    ucontext_t begin;
+    getcontext(&begin);
+    begin.uc_stack.ss_sp = here->stacks + (size_t)(fiber - here->fibers) * FIBER_STACK_BYTES;
+    begin.uc_stack.ss_size = FIBER_STACK_BYTES;
+    begin.uc_link = NULL;
+    makecontext(&begin, fiber_body, 0);
+    setcontext(&begin);
+}
+
+static void block_run(struct runner *here)
+{
+    unsigned used = 0;
+    here->next = 0;
+    while (here->next < here->threads) {
+        struct fiber *fiber = &here->fibers[used];
+        fiber->waiting = false;
+        fiber_resume(fiber);
+        if (fiber->waiting) used++;
+    }
+    for (bool waiting = used > 0; waiting;) {
+        waiting = false;
+        for (unsigned i = 0; i < used; i++)
+            if (here->fibers[i].waiting) {
+                here->fibers[i].waiting = false;
+                fiber_resume(&here->fibers[i]);
+                waiting |= here->fibers[i].waiting;
+            }
+    }
+}
+
+static bool runner_prepare(void)
+{
+    pthread_once(&handlers_once, handlers_install);
+    if (runner) return true;
+    struct runner *made = calloc(1, sizeof *made);
+    if (!made) return false;
+    made->stacks = mmap(NULL, FIBERS_MAX * FIBER_STACK_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (made->stacks == MAP_FAILED) {
+        free(made);
+        return false;
+    }
+    runner = made;
+    pthread_setspecific(runner_key, made);
+    return true;
+}
+
+/* An address as the kernel must see it. What no device could reach becomes an address that nobody can. */
+static uint64_t translate(uint64_t address, bool certainly_pointer)
+{
+    char *inside = location_inside(address);
+    if (inside) return (uintptr_t)inside;
+    /* Just behind an allocation: fine as long as it is not used. */
+    char *before = address ? location_inside(address - 1) : NULL;
+    if (before) return (uintptr_t)before + 1;
+    return address && certainly_pointer ? address | (uint64_t)1 << 63 : address;
+}
+
+static void arguments_translate(const struct zcsim_kernel *kernel, void **values)
+{
+    sim_lock();
+    for (unsigned i = 0; i < kernel->argument_count; i++) {
+        const struct zcsim_argument *argument = &kernel->arguments[i];
+        uint64_t *words = values[i];
+        if (argument->kind == ZCSIM_POINTER) *words = translate(*words, true);
+        if (argument->kind != ZCSIM_STRUCTURE || argument->alignment < 8) continue;
+        for (unsigned word = 0; word < argument->bytes / 8; word++) words[word] = translate(words[word], false);
+    }
+    sim_unlock();
+}
+
+CUresult kernel_run(const struct launch *launch)
+{
+    const struct zcsim_kernel *kernel = launch->function->kernel;
+    if (!runner_prepare()) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    struct runner *here = runner;
+    size_t bytes = kernel_arguments_bytes(kernel);
+    char arguments[bytes + 16] __attribute__((aligned(16)));
+    void *values[kernel->argument_count + 1];
+    memcpy(arguments, launch->arguments, bytes);
+    size_t offset = 0;
+    for (unsigned i = 0; i < kernel->argument_count; i++) {
+        unsigned alignment = kernel->arguments[i].alignment;
+        offset = (offset + alignment - 1) / alignment * alignment;
+        values[i] = arguments + offset;
+        offset += kernel->arguments[i].bytes;
+    }
+    arguments_translate(kernel, values);
+    here->self = (struct zcsim_thread){.block_size = {launch->block[0], launch->block[1], launch->block[2]},
+                                       .grid_size = {launch->grid[0], launch->grid[1], launch->grid[2]},
+                                       .barrier = barrier};
+    here->kernel = kernel;
+    here->values = values;
+    here->threads = launch->block[0] * launch->block[1] * launch->block[2];
+    for (unsigned i = 0; i < FIBERS_MAX && here->fibers[i].started; i++) here->fibers[i].started = false;
+    launch->function->bind(&here->self);
+    CUresult result = CUDA_SUCCESS;
+    if (sigsetjmp(here->escape, 1)) {
+        result = CUDA_ERROR_ILLEGAL_ADDRESS;
+    } else {
+        in_kernel = true;
+        struct zcsim_vector *block = &here->self.block;
+        for (block->z = 0; block->z < launch->grid[2]; block->z++)
+            for (block->y = 0; block->y < launch->grid[1]; block->y++)
+                for (block->x = 0; block->x < launch->grid[0]; block->x++) block_run(here);
+    }
+    in_kernel = false;
+    return result;
+}

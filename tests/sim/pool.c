@@ -1,0 +1,225 @@
+/* Stream-ordered memory: cuMemAllocAsync and pools. Memory is there at once; freeing is done by the stream. */
+#include "memory.h"
+
+#define POOL_MAGIC 0x504f4f30u
+struct CUmemPoolHandle_st {
+    uint32_t magic;
+    CUdevice device;
+    uint64_t threshold, used, used_high;
+    int reuse[3];
+};
+
+static bool pool_valid(CUmemoryPool pool) { return pool && pool->magic == POOL_MAGIC; }
+
+static CUmemoryPool pool_create(CUdevice device)
+{
+    CUmemoryPool pool = calloc(1, sizeof *pool);
+    *pool = (struct CUmemPoolHandle_st){.magic = POOL_MAGIC, .device = device, .reuse = {1, 1, 1}};
+    return pool;
+}
+
+static CUmemoryPool pool_default(CUdevice device)
+{
+    struct sim_device *owner = &sim.devices[device];
+    if (!owner->default_pool) owner->default_pool = owner->current_pool = pool_create(device);
+    return owner->default_pool;
+}
+
+static CUmemoryPool pool_current(CUdevice device)
+{
+    pool_default(device);
+    return sim.devices[device].current_pool;
+}
+
+static CUresult allocated(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream handle, bool per_thread)
+{
+    CUstream stream;
+    struct allocation *allocation;
+    if (!address || !bytes) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    CUresult result = stream_resolve(handle, per_thread, &stream);
+    if (!result && stream->capture) result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; /* needs alloc nodes */
+    if (!result) result = capture_refuses_legacy(stream);
+    if (!result && !pool) pool = pool_current(stream->context->device);
+    if (!result) result = allocation_create(stream->context, bytes, ALLOCATION_POOL, &allocation);
+    if (!result) {
+        allocation->pool = pool;
+        pool->used += bytes;
+        if (pool->used > pool->used_high) pool->used_high = pool->used;
+        *address = allocation->address;
+    }
+    sim_unlock();
+    return result;
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream)
+{
+    SIM_ENTER(cuMemAllocAsync);
+    return allocated(address, bytes, NULL, stream, false);
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr *address, size_t bytes, CUstream stream)
+{
+    SIM_ENTER(cuMemAllocAsync_ptsz);
+    return allocated(address, bytes, NULL, stream, true);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    SIM_ENTER(cuMemAllocFromPoolAsync);
+    return pool_valid(pool) ? allocated(address, bytes, pool, stream, false) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    SIM_ENTER(cuMemAllocFromPoolAsync_ptsz);
+    return pool_valid(pool) ? allocated(address, bytes, pool, stream, true) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Takes what cuMemAlloc gave, too. */
+static CUresult freed(CUdeviceptr address, CUstream handle, bool per_thread)
+{
+    CUstream stream;
+    sim_lock();
+    CUresult result = stream_resolve(handle, per_thread, &stream);
+    struct allocation *allocation = allocation_at(address);
+    if (!result && (!allocation || allocation->address != address || allocation->kind > ALLOCATION_POOL ||
+                    allocation->being_freed))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result && stream->capture) result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (!result) result = capture_refuses_legacy(stream);
+    if (!result) {
+        allocation->being_freed = true;
+        if (allocation->pool) allocation->pool->used -= allocation->bytes;
+        stream_submit(stream, &(struct work){.kind = WORK_FREE, .free = {address}}, NULL);
+    }
+    sim_unlock();
+    return result;
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
+{
+    SIM_ENTER(cuMemFreeAsync);
+    return freed(address, stream, false);
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream)
+{
+    SIM_ENTER(cuMemFreeAsync_ptsz);
+    return freed(address, stream, true);
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    SIM_ENTER(cuMemPoolCreate);
+    if (!pool || !properties || properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->location.id < 0 ||
+        properties->location.id >= sim.device_count)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pool = pool_create(properties->location.id);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+    SIM_ENTER(cuMemPoolDestroy);
+    if (!pool_valid(pool) || pool == sim.devices[pool->device].default_pool) return CUDA_ERROR_INVALID_VALUE;
+    sim_lock();
+    if (sim.devices[pool->device].current_pool == pool)
+        sim.devices[pool->device].current_pool = sim.devices[pool->device].default_pool;
+    pool->magic = 0;
+    sim_unlock();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes)
+{
+    SIM_ENTER(cuMemPoolTrimTo);
+    (void)keep_bytes;
+    return pool_valid(pool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    SIM_ENTER(cuMemPoolSetAttribute);
+    if (!pool_valid(pool) || !value) return CUDA_ERROR_INVALID_VALUE;
+    switch (attribute) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+        pool->reuse[attribute - 1] = *(int *)value;
+        break;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        pool->threshold = *(cuuint64_t *)value;
+        break;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+        pool->used_high = pool->used;
+        break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+        break;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    SIM_ENTER(cuMemPoolGetAttribute);
+    if (!pool_valid(pool) || !value) return CUDA_ERROR_INVALID_VALUE;
+    switch (attribute) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+        *(int *)value = pool->reuse[attribute - 1];
+        break;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        *(cuuint64_t *)value = pool->threshold;
+        break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+        *(cuuint64_t *)value = pool->used;
+        break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+        *(cuuint64_t *)value = pool->used_high;
+        break;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
+{
+    SIM_ENTER(cuDeviceGetDefaultMemPool);
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    if (device < 0 || device >= sim.device_count) return CUDA_ERROR_INVALID_DEVICE;
+    sim_lock();
+    *pool = pool_default(device);
+    sim_unlock();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
+{
+    SIM_ENTER(cuDeviceGetMemPool);
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    if (device < 0 || device >= sim.device_count) return CUDA_ERROR_INVALID_DEVICE;
+    sim_lock();
+    *pool = pool_current(device);
+    sim_unlock();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
+{
+    SIM_ENTER(cuDeviceSetMemPool);
+    if (!pool_valid(pool)) return CUDA_ERROR_INVALID_VALUE;
+    if (device < 0 || device >= sim.device_count || pool->device != device) return CUDA_ERROR_INVALID_DEVICE;
+    sim_lock();
+    pool_default(device);
+    sim.devices[device].current_pool = pool;
+    sim_unlock();
+    return CUDA_SUCCESS;
+}
