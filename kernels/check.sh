@@ -25,10 +25,10 @@ done
 code=0
 ZCSIM_CAN_MAP_HOST=0 timeout 60 "$zcbench" --quick 2>"$build/kernels/cannot-map.txt" || code=$?
 cat "$build/kernels/cannot-map.txt"
-[ $code -eq 77 ] && grep -q canMapHostMemory "$build/kernels/cannot-map.txt"
+if [ $code -ne 77 ] || ! grep -q canMapHostMemory "$build/kernels/cannot-map.txt"; then exit 1; fi
 
 echo "no device:"
 code=0
 ZCSIM_DEVICES=0 timeout 60 "$zcbench" 2>"$build/kernels/no-device.txt" || code=$?
 cat "$build/kernels/no-device.txt"
-[ $code -eq 77 ] && grep -q "no GPU" "$build/kernels/no-device.txt"
+if [ $code -ne 77 ] || ! grep -q "no GPU" "$build/kernels/no-device.txt"; then exit 1; fi
