@@ -219,7 +219,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *pointer, unsig
     CUcontext context;
     sim_lock();
     CUresult result = context_current(&context);
-    if (!result && !span_at((uintptr_t)pointer)) result = CUDA_ERROR_INVALID_VALUE;
+    if (!result && (!sim.can_map_host || !span_at((uintptr_t)pointer))) result = CUDA_ERROR_INVALID_VALUE;
     if (!result) *address = (uintptr_t)pointer;
     sim_unlock();
     return result;
