@@ -91,6 +91,28 @@ static void leaked_exit(int status, void *unused)
     if (status == 0 && getpid() == shim.pid) exit(shim.options.leak_exit);
 }
 
+/* Was this process started by one that has this library too? */
+static bool parent_has_shim(void)
+{
+    static char maps[1 << 20];
+    char path[64];
+    size_t length = 0;
+    ssize_t got;
+    text_format(path, sizeof path, "/proc/%d/maps", (int)getppid());
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    while (length < sizeof maps && (got = read(fd, maps + length, sizeof maps - length)) > 0) length += (size_t)got;
+    close(fd);
+    return memmem(maps, length, "libzcshim.so", 12) != NULL;
+}
+
+/* Scripts and their helpers run under the shim as well, and have nothing to do with CUDA: only the first process says
+ * so, and on request. */
+static enum wish wish_without_cuda(enum wish wish)
+{
+    return wish == WISH_STDERR && !parent_has_shim() ? WISH_STDERR : WISH_NOTHING;
+}
+
 void report_at_exit(void)
 {
     int kept = errno;
@@ -105,8 +127,8 @@ void report_at_exit(void)
     char *text = *shim.options.suppress ? read_suppressions(shim.options.suppress) : NULL;
     suppressions_read(&suppressions, patterns, PATTERNS_MOST, text, warn);
     if (report_collect(&report, &suppressions)) {
-        bool news = report_has_news(&report);
-        if (wish == WISH_NEWS && !news) wish = WISH_NOTHING;
+        if (strcmp(report.cuda, "none") == 0) wish = wish_without_cuda(wish);
+        if (wish == WISH_NEWS && !report_has_news(&report)) wish = WISH_NOTHING;
         if (wish != WISH_NOTHING || (counts && text))
             report_name_frames(&report, &suppressions, shim.options.report_format == REPORT_FORMAT_JSON);
         if (wish == WISH_NEWS && !report_has_news(&report)) wish = WISH_NOTHING; /* the names have hidden the rest */

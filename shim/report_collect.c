@@ -1,6 +1,7 @@
 #include "shim/report_collect.h"
 
 #include <limits.h>
+#include <link.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -137,6 +138,19 @@ static void collect_numbers(struct report *report)
 #undef STAT
 }
 
+static int module_is_driver(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    const char *slash = strrchr(info->dlpi_name, '/');
+    return strncmp(slash ? slash + 1 : info->dlpi_name, "libcuda.so", 10) == 0;
+}
+
+static const char *cuda_state(const struct report *report)
+{
+    if (report_saw_cuda(report) || shim.real.cuMemAlloc_v2) return "seen";
+    return dl_iterate_phdr(module_is_driver, NULL) ? "bypassed" : "none";
+}
+
 bool report_collect(struct report *report, const struct suppressions *suppressions)
 {
     char text[PATH_MAX];
@@ -153,6 +167,7 @@ bool report_collect(struct report *report, const struct suppressions *suppressio
     report->started_s = (uint64_t)time(NULL) - report->duration_ns / 1000000000u;
     collect_numbers(report);
     if (!collect_sites(report) || !collect_findings(report)) return false;
+    report->cuda = cuda_state(report);
     report->sample_count = timeline_samples(&report->samples, now_ns);
     report->move_count = timeline_moves(&report->moves);
     suppressions_apply(suppressions, report);

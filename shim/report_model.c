@@ -78,6 +78,15 @@ const struct report_site *report_site_of(const struct report *report, uint32_t i
     return NULL;
 }
 
+bool report_saw_cuda(const struct report *report)
+{
+    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++)
+        if (report->totals[kind].total_count > 0) return true;
+    for (unsigned i = 0; i < REPORT_STATISTICS; i++)
+        if (report->statistics[i] > 0 && i != STATISTIC_host_blocks) return true;
+    return report->misuse_count > 0 || report->note_count > 0;
+}
+
 bool report_has_news(const struct report *report)
 {
     static const enum report_statistic news[] = {STATISTIC_copies_h2d_elided, STATISTIC_copies_d2h_elided,
@@ -87,7 +96,7 @@ bool report_has_news(const struct report *report)
     struct report_leaks leaks;
     report_leaks_of(report, &leaks);
     if (leaks.shown_count > 0 || report->misuse_count > 0 || report->note_count > 0) return true;
-    if (strcmp(report->mode, "observe") == 0) return true;
+    if (strcmp(report->mode, "observe") == 0 && report_saw_cuda(report)) return true;
     for (size_t i = 0; i < sizeof news / sizeof *news; i++)
         if (report->statistics[news[i]] > 0) return true;
     return false;

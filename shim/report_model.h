@@ -89,6 +89,8 @@ extern const char *const report_frame_names[FRAME_KINDS];    /* "program", ... *
 struct report {
     const char *version; /* of the shim */
     const char *program, *host, *rank, *mode;
+    const char *cuda; /* "none": libcuda was not loaded; "seen": its calls came through the shim; "bypassed": loaded,
+                         none did */
     uint64_t pid, started_s /* since 1970 */, duration_ns, processes; /* processes: how many were merged into it */
     struct report_usage totals[BUFFER_KINDS];
     uint64_t statistics[REPORT_STATISTICS];
@@ -114,6 +116,8 @@ struct report_leaks {
 void report_leaks_of(const struct report *report, struct report_leaks *leaks);
 bool report_site_leaks(const struct report_site *site);
 const struct report_site *report_site_of(const struct report *report, uint32_t id);
+/* Did anything of CUDA come by? */
+bool report_saw_cuda(const struct report *report);
 /* Worth a word although nobody asked? */
 bool report_has_news(const struct report *report);
 

@@ -105,7 +105,9 @@ static void write_verdict(struct emitter *e, const struct report *report, const 
         write_kinds(e, leaks->shown);
         emitter_text(e, " still allocated at exit");
     } else if (allocations == 0) {
-        emitter_text(e, "no CUDA allocation was seen");
+        emitter_text(e, strcmp(report->cuda, "bypassed") == 0
+                            ? "the CUDA driver is loaded, but no call of it came through the shim: nothing is known"
+                            : "no CUDA allocation was seen");
     } else {
         emitter_text(e, "no leaks in %lu allocation%s", (unsigned long)allocations, plural(allocations));
         if (leaks->hidden_count) emitter_text(e, " (%lu hidden)", (unsigned long)leaks->hidden_count);
