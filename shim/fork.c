@@ -1,19 +1,33 @@
 #include <string.h>
+#include "shim/arena.h"
+#include "shim/buffer.h"
 #include "shim/fork.h"
 #include "shim/gate.h"
 #include "shim/hostmem.h"
 #include "shim/shim.h"
 #include "shim/site.h"
 
-void fork_before(void) { hostmem_before_fork(); }
+void fork_before(void)
+{
+    hostmem_before_fork();
+    buffer_before_fork();
+    arena_before_fork();
+}
 
-void fork_in_parent(void) { hostmem_after_fork_parent(); }
+void fork_in_parent(void)
+{
+    arena_after_fork();
+    buffer_after_fork();
+    hostmem_after_fork_parent();
+}
 
 /* CUDA does not work in the child, and what the shim knows belongs to the parent: every hook forwards from here on, and no report is
  * made. A child that execs starts anew. */
 void fork_in_child(void)
 {
     int active = SHIM_ACTIVE;
+    arena_after_fork();
+    buffer_after_fork();
     gate_after_fork();
     site_after_fork();
     hostmem_after_fork_child();

@@ -1,0 +1,7 @@
+#ifndef TESTS_HOSTMEM_STUBS_H
+#define TESTS_HOSTMEM_STUBS_H
+#include <stddef.h>
+#include <unistd.h>
+extern char stub_last_note[512];
+void stub_options(size_t pin_limit, int copy_threads);
+#endif

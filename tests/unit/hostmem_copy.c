@@ -1,0 +1,478 @@
+/* Copies from and to large blocks and other pageable memory, on a fake driver whose streams can be held. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "shim/hostmem.h"
+#include "shim/hostmem_alloc.h"
+#include "shim/shim.h"
+#include "tests/hostmem/fake_driver.h"
+#include "tests/hostmem/stubs.h"
+
+#define MIB ((size_t)1 << 20)
+
+static void setup(void)
+{
+    stub_options((size_t)1 << 30, 2);
+    fake_start();
+}
+TestSuite(hostmem_copy, .init = setup, .timeout = 60);
+
+static void fill(char *memory, size_t bytes, unsigned seed)
+{
+    for (size_t i = 0; i < bytes; i += 8) {
+        unsigned long word = (i + seed) * 0x9e3779b97f4a7c15ul;
+        memcpy(memory + i, &word, bytes - i < 8 ? bytes - i : 8);
+    }
+}
+
+static struct copy_request flat(enum copy_direction direction, void *device, void *host, size_t bytes, CUstream stream, bool async)
+{
+    return (struct copy_request){.direction = direction,
+                                 .device = (CUdeviceptr)(uintptr_t)device,
+                                 .host = host,
+                                 .width = bytes,
+                                 .height = 1,
+                                 .depth = 1,
+                                 .stream = stream,
+                                 .async = async};
+}
+
+static bool do_copy(struct copy_request request)
+{
+    CUresult result = CUDA_ERROR_UNKNOWN;
+    bool done = hostmem_copy(&request, &result);
+    if (done) cr_assert_eq(result, CUDA_SUCCESS, "answer %d", (int)result);
+    return done;
+}
+
+Test(hostmem_copy, first_copy_registers_the_block_and_later_ones_reuse_it)
+{
+    size_t bytes = 40 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    fill(host, bytes, 1);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    cr_assert(memcmp(host, device, bytes) == 0);
+    cr_assert_geq(fake_registered_bytes(), bytes);
+    int before = fake_registrations();
+    for (int i = 0; i < 5; i++) {
+        fill(device, bytes, (unsigned)i + 5);
+        cr_assert(do_copy(flat(COPY_D2H, device, host, bytes, CU_STREAM_LEGACY, i & 1)));
+        cr_assert(memcmp(host, device, bytes) == 0);
+    }
+    cr_assert_eq(fake_registrations(), before);
+    cr_assert_eq(fake_unregistrations(), 0);
+    cr_assert_eq(fake_copies_pageable(), 0);
+}
+
+Test(hostmem_copy, every_offset_and_length_around_piece_boundaries_arrives)
+{
+    size_t bytes = 17 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    fill(host, bytes, 1);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    uintptr_t boundary = ((uintptr_t)host & ~(2 * MIB - 1)) + 4 * MIB;
+    for (long from = -5000; from <= 5000; from += 1250)
+        for (size_t length = 1; length < 6 * MIB; length = length * 5 + 3) {
+            char *at = (char *)boundary + from;
+            memset(device, 0, length);
+            cr_assert(do_copy(flat(COPY_H2D, device, at, length, (CUstream)0x77, length & 1)));
+            cr_assert(memcmp(device, at, length) == 0, "from %ld, %zu bytes", from, length);
+            cr_assert(do_copy(flat(COPY_D2H, device, at, length, CU_STREAM_LEGACY, length & 1)));
+        }
+}
+
+Test(hostmem_copy, touching_one_percent_registers_pieces_and_not_the_block)
+{
+    size_t bytes = (size_t)4 << 30;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(64 * MIB);
+    cr_assert(do_copy(flat(COPY_H2D, device, host + 1024 * MIB, 40 * MIB, CU_STREAM_LEGACY, false)));
+    cr_assert_leq(fake_registered_bytes(), 128 * MIB);
+}
+
+struct letting_go {
+    CUstream stream;
+    int us;
+};
+static void *let_go_later(void *argument)
+{
+    struct letting_go *what = argument;
+    usleep((useconds_t)what->us);
+    fake_let_go(what->stream);
+    return NULL;
+}
+
+Test(hostmem_copy, async_copies_up_to_2_mib_return_behind_a_busy_stream_with_their_source_reusable)
+{
+    size_t bytes = 32 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    memset(host, 1, bytes);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    CUstream stream = (CUstream)0x55;
+    size_t sizes[] = {1, 4096, 65536, 300000, MIB, 2 * MIB};
+    fake_hold(stream);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char *at = host + i * 4 * MIB;
+        memset(at, 7, sizes[i]);
+        cr_assert(do_copy(flat(COPY_H2D, device + i * 4 * MIB, at, sizes[i], stream, true))); /* hangs if it waits */
+        memset(at, 9, sizes[i]);
+    }
+    fake_let_go(stream);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t k = 0; k < sizes[i]; k++) cr_assert_eq(device[i * 4 * MIB + k], 7);
+}
+
+Test(hostmem_copy, many_small_async_copies_behind_a_busy_stream_do_not_wait)
+{
+    size_t bytes = 16 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    memset(host, 1, bytes);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    CUstream stream = (CUstream)0x55;
+    fake_hold(stream);
+    for (int i = 0; i < 3000; i++) {
+        memcpy(host, &i, 4);
+        cr_assert(do_copy(flat(COPY_H2D, device + 4 * i, host, 4, stream, true)));
+    }
+    fake_let_go(stream);
+    for (int i = 0; i < 3000; i++) cr_assert_eq(((int *)device)[i], i);
+}
+
+Test(hostmem_copy, a_large_async_copy_behind_a_busy_stream_waits_and_its_source_is_reusable)
+{
+    size_t bytes = 32 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    memset(host, 1, bytes);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    memset(host, 2, bytes);
+    CUstream stream = (CUstream)0x55;
+    struct letting_go what = {stream, 20000};
+    pthread_t thread;
+    fake_hold(stream);
+    pthread_create(&thread, NULL, let_go_later, &what);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, stream, true)));
+    memset(host, 3, bytes);
+    pthread_join(thread, NULL);
+    for (size_t i = 0; i < bytes; i += 997) cr_assert_eq(device[i], 2);
+}
+
+Test(hostmem_copy, async_copy_to_the_host_returns_with_the_data)
+{
+    size_t bytes = 16 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    memset(device, 4, bytes);
+    for (int round = 0; round < 3; round++) {
+        CUstream stream = (CUstream)0x66;
+        struct letting_go what = {stream, 10000};
+        pthread_t thread;
+        fake_hold(stream);
+        pthread_create(&thread, NULL, let_go_later, &what);
+        size_t length = round == 2 ? 4 : bytes;
+        memset(host, 0, length);
+        cr_assert(do_copy(flat(COPY_D2H, device, host, length, stream, true)));
+        cr_assert_eq(host[0], 4);
+        cr_assert_eq(host[length - 1], 4);
+        pthread_join(thread, NULL);
+    }
+}
+
+Test(hostmem_copy, pitched_copies_across_pieces_arrive)
+{
+    size_t bytes = 48 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    char *expected = malloc(bytes);
+    for (int registered = 0; registered < 2; registered++) {
+        for (int async = 0; async < 2; async++) {
+            fill(host, bytes, 3);
+            struct copy_request request = flat(COPY_H2D, device, host + 100, 10007, async ? (CUstream)0x44 : CU_STREAM_LEGACY, async);
+            request.height = 300;
+            request.depth = 9;
+            request.host_pitch = 12288;
+            request.host_slice = 12288 * 320;
+            request.device_pitch = 10240;
+            request.device_slice = 10240 * 300;
+            memset(device, 0, bytes);
+            memset(expected, 0, bytes);
+            for (size_t z = 0; z < 9; z++)
+                for (size_t y = 0; y < 300; y++)
+                    memcpy(expected + z * request.device_slice + y * 10240, host + 100 + z * request.host_slice + y * 12288, 10007);
+            cr_assert(do_copy(request));
+            cr_assert(memcmp(device, expected, bytes) == 0);
+            request.direction = COPY_D2H;
+            memset(host, 0, bytes);
+            cr_assert(do_copy(request));
+            for (size_t z = 0; z < 9; z++)
+                for (size_t y = 0; y < 300; y++)
+                    cr_assert(memcmp(expected + z * request.device_slice + y * 10240,
+                                     host + 100 + z * request.host_slice + y * 12288, 10007) == 0);
+        }
+        cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    }
+}
+
+Test(hostmem_copy, a_refused_registration_means_the_native_path_and_a_note)
+{
+    size_t bytes = 16 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    fill(host, bytes, 1);
+    fake_refuse_registration(-1, CUDA_ERROR_NOT_SUPPORTED);
+    for (int i = 0; i < 3; i++) {
+        memset(device, 0, bytes);
+        cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+        cr_assert(memcmp(host, device, bytes) == 0);
+    }
+    cr_assert_eq(fake_registered_bytes(), 0);
+    cr_assert(stub_last_note[0]);
+}
+
+Test(hostmem_copy, every_registration_in_turn_may_fail)
+{
+    size_t bytes = 30 * MIB;
+    char *device = fake_device(bytes);
+    CUresult codes[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, CUDA_ERROR_INVALID_VALUE};
+    for (int count = 1; count < 9; count++) {
+        char *host = hostmem_block_take(bytes, 16, false);
+        fill(host, bytes, (unsigned)count);
+        fake_refuse_registration(count, codes[count % 3]);
+        memset(device, 0, bytes);
+        cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, (CUstream)0x31, count & 1)));
+        cr_assert(memcmp(host, device, bytes) == 0);
+        fake_refuse_registration(0, CUDA_SUCCESS);
+        cr_assert(hostmem_block_give(host));
+    }
+}
+
+Test(hostmem_copy, the_limit_is_kept_and_cached_blocks_make_room)
+{
+    stub_options(64 * MIB, 0);
+    size_t bytes = 24 * MIB;
+    char *device = fake_device(bytes);
+    for (int i = 0; i < 20; i++) {
+        char *host = hostmem_block_take(bytes + (size_t)i * 4 * MIB, 16, false);
+        fill(host, bytes, (unsigned)i);
+        cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+        cr_assert(memcmp(host, device, bytes) == 0);
+        cr_assert_leq(fake_registered_bytes(), 64 * MIB);
+        if (i % 3) cr_assert(hostmem_block_give(host));
+    }
+    hostmem_trim();
+}
+
+Test(hostmem_copy, freed_blocks_come_back_registered_and_calloc_of_one_is_zero)
+{
+    size_t bytes = 64 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    memset(host, 5, bytes);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    int before = fake_registrations();
+    for (int i = 0; i < 10; i++) {
+        cr_assert(hostmem_block_give(host));
+        char *again = hostmem_block_take(bytes, 16, i & 1);
+        cr_assert_eq(again, host);
+        if (i & 1)
+            for (size_t k = 0; k < bytes; k += 4096) cr_assert_eq(again[k], 0);
+        memset(again, i + 1, bytes);
+        cr_assert(do_copy(flat(COPY_H2D, device, again, bytes, CU_STREAM_LEGACY, false)));
+        cr_assert_eq(device[bytes - 1], i + 1);
+    }
+    cr_assert_eq(fake_registrations(), before);
+    cr_assert(hostmem_block_give(host));
+    cr_assert(hostmem_trim());
+    cr_assert_eq(fake_registered_bytes(), 0);
+}
+
+Test(hostmem_copy, the_programs_own_registration_succeeds_and_ours_comes_back_after_it)
+{
+    size_t bytes = 32 * MIB;
+    char *host = hostmem_block_take(bytes, 4096, false), *device = fake_device(bytes);
+    fill(host, bytes, 1);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    cr_assert(hostmem_hides(host + 100));
+    hostmem_program_registers(host, 8 * MIB);
+    cr_assert(!hostmem_hides(host + 100));
+    cr_assert_eq(shim.real.cuMemHostRegister_v2(host, 8 * MIB, 0), CUDA_SUCCESS);
+    cr_assert(!hostmem_hides(host + 100));
+    cr_assert_eq(shim.real.cuMemHostUnregister(host), CUDA_SUCCESS);
+    hostmem_program_unregistered(host);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    cr_assert(hostmem_hides(host + 100));
+}
+
+Test(hostmem_copy, discarding_or_protecting_a_part_drops_its_registration)
+{
+    size_t bytes = 32 * MIB;
+    char *host = hostmem_block_take(bytes, 4096, false), *device = fake_device(bytes);
+    fill(host, bytes, 1);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    hostmem_mapping_changes(host + 8 * MIB, 4096, HOSTMEM_DISCARDS);
+    madvise(host + 8 * MIB, 4096, MADV_DONTNEED);
+    cr_assert(!fake_is_registered(host + 8 * MIB));
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    cr_assert(memcmp(host, device, bytes) == 0);
+    cr_assert(hostmem_unmap(host + 12 * MIB, 4096));
+    cr_assert(!fake_is_registered(host + 12 * MIB));
+    cr_assert(hostmem_block_give(host));
+    cr_assert_eq(fake_registered_bytes(), 0, "an altered block is not kept");
+}
+
+Test(hostmem_copy, a_context_that_goes_takes_its_registrations_along)
+{
+    size_t bytes = 32 * MIB;
+    char *host = hostmem_block_take(bytes, 4096, false), *device = fake_device(bytes);
+    fill(host, bytes, 1);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    cr_assert(do_copy(flat(COPY_H2D, device, host, 4096, (CUstream)0x99, true)));
+    hostmem_context_gone((CUcontext)0x1000);
+    cr_assert_eq(fake_registered_bytes(), 0);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    cr_assert(memcmp(host, device, bytes) == 0);
+}
+
+Test(hostmem_copy, staged_copies_of_other_memory_arrive_in_both_directions)
+{
+    size_t bytes = 77 * MIB + 12345;
+    char *device = fake_device(bytes);
+    char *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    fill(host, bytes, 1);
+    for (int i = 0; i < 6; i++) {
+        fill(host, bytes, (unsigned)i);
+        cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, i & 1 ? CU_STREAM_LEGACY : (CUstream)0x22, !(i & 1))));
+        cr_assert(memcmp(host, device, bytes) == 0);
+        memset(host, 0, bytes);
+        cr_assert(do_copy(flat(COPY_D2H, device, host, bytes, CU_STREAM_LEGACY, i & 1)));
+        cr_assert(memcmp(host, device, bytes) == 0);
+    }
+    cr_assert_gt(STAT_GET(host_copies_staged), 0);
+}
+
+Test(hostmem_copy, staged_pitched_copies_arrive)
+{
+    size_t pitch = 5000, rows = 20000, bytes = pitch * rows;
+    char *device = fake_device(bytes);
+    char *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t widths[] = {4999, 2500, 300};
+    for (int i = 0; i < 3; i++) {
+        fill(host, bytes, (unsigned)i);
+        struct copy_request request = flat(COPY_H2D, device, host, widths[i], CU_STREAM_LEGACY, false);
+        request.height = rows;
+        request.host_pitch = request.device_pitch = pitch;
+        memset(device, 0, bytes);
+        CUresult result;
+        cr_assert(hostmem_copy(&request, &result));
+        for (size_t y = 0; y < rows; y++) cr_assert(memcmp(device + y * pitch, host + y * pitch, widths[i]) == 0);
+        request.direction = COPY_D2H;
+        memset(host, 0, bytes);
+        cr_assert(hostmem_copy(&request, &result));
+        for (size_t y = 0; y < rows; y++) {
+            cr_assert(memcmp(device + y * pitch, host + y * pitch, widths[i]) == 0);
+            cr_assert_eq(host[y * pitch + widths[i]], 0);
+        }
+    }
+}
+
+Test(hostmem_copy, staged_async_source_is_reusable_on_return)
+{
+    size_t bytes = 40 * MIB;
+    char *device = fake_device(bytes);
+    char *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(host, 1, bytes);
+    do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false));
+    CUstream stream = (CUstream)0x23;
+    struct letting_go what = {stream, 20000};
+    pthread_t thread;
+    fake_hold(stream);
+    pthread_create(&thread, NULL, let_go_later, &what);
+    memset(host, 2, bytes);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, stream, true)));
+    memset(host, 3, bytes);
+    pthread_join(thread, NULL);
+    for (size_t i = 0; i < bytes; i++) cr_assert_eq(device[i], 2);
+}
+
+Test(hostmem_copy, a_file_cut_short_is_left_to_the_driver)
+{
+    size_t bytes = 40 * MIB;
+    char *device = fake_device(bytes);
+    char name[] = "/tmp/hostmem-XXXXXX";
+    int file = mkstemp(name);
+    unlink(name);
+    cr_assert_eq(ftruncate(file, (off_t)bytes), 0);
+    char *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    memset(host, 6, bytes);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    cr_assert_eq(device[bytes - 1], 6);
+    cr_assert_eq(ftruncate(file, (off_t)(bytes - 8 * MIB)), 0);
+    /* The driver's copy dies in the thread that called: here, in a child. */
+    pid_t child = fork();
+    if (!child) {
+        alarm(20);
+        stub_options((size_t)1 << 30, 2);
+        _exit(0);
+    }
+    munmap(host + bytes - 8 * MIB, 8 * MIB);
+    memset(host, 7, bytes - 8 * MIB);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes - 8 * MIB, CU_STREAM_LEGACY, false)));
+    cr_assert_eq(device[bytes - 8 * MIB - 1], 7);
+}
+
+Test(hostmem_copy, no_threads_means_no_staging)
+{
+    stub_options((size_t)1 << 30, 0);
+    char *host = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *device = fake_device(64 * MIB);
+    CUresult result;
+    struct copy_request request = flat(COPY_H2D, device, host, 64 * MIB, CU_STREAM_LEGACY, false);
+    cr_assert(!hostmem_copy(&request, &result));
+}
+
+Test(hostmem_copy, memory_that_cuda_knows_is_not_staged)
+{
+    char *host = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *device = fake_device(64 * MIB);
+    CUresult result;
+    cr_assert_eq(shim.real.cuMemHostRegister_v2(host, 64 * MIB, 0), CUDA_SUCCESS);
+    struct copy_request request = flat(COPY_H2D, device, host, 64 * MIB, CU_STREAM_LEGACY, false);
+    cr_assert(!hostmem_copy(&request, &result));
+}
+
+Test(hostmem_copy, a_device_range_too_short_gives_the_drivers_error_and_copies_nothing)
+{
+    size_t bytes = 32 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(16 * MIB);
+    memset(host, 9, bytes);
+    CUresult result = CUDA_SUCCESS;
+    struct copy_request request = flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false);
+    bool done = hostmem_copy(&request, &result);
+    cr_assert(!done || result == CUDA_ERROR_INVALID_VALUE);
+    for (size_t i = 0; i < 16 * MIB; i += 4096) cr_assert_eq(device[i], 0);
+}
+
+Test(hostmem_copy, a_child_has_no_registration_and_can_use_and_free_the_block)
+{
+    size_t bytes = 32 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    memset(host, 9, bytes);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    hostmem_before_fork();
+    pid_t child = fork();
+    if (!child) {
+        hostmem_after_fork_child();
+        if (hostmem_hides(host)) _exit(1);
+        for (size_t i = 0; i < bytes; i += 4096)
+            if (host[i] != 9) _exit(2);
+        memset(host, 1, bytes);
+        if (!hostmem_block_give(host)) _exit(3);
+        if (fake_unregistrations()) _exit(4);
+        char *more = hostmem_block_take(bytes, 16, true);
+        if (!more || more[0]) _exit(5);
+        _exit(0);
+    }
+    hostmem_after_fork_parent();
+    int status;
+    waitpid(child, &status, 0);
+    cr_assert_eq(status, 0);
+    cr_assert(hostmem_hides(host));
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    cr_assert_eq(device[0], 9);
+}
