@@ -27,12 +27,13 @@ CONFORMANCE_RUN   = tests/conformance/compare.sh $(CONFORMANCE) $(CONFORMANCE_H2
 conformance: check-conformance
 
 check-conformance: $(CONFORMANCE) $(CONFORMANCE_SIM)
-	@LD_LIBRARY_PATH=$(BUILD)/sim timeout 300 $(CONFORMANCE_RUN)/sim.txt
+	@LD_LIBRARY_PATH=$(BUILD)/sim CONFORMANCE_JOBS=2 timeout 300 $(CONFORMANCE_RUN)/sim.txt
 
 check-conformance-shim: $(CONFORMANCE) $(CONFORMANCE_SIM) $(BUILD)/libzcshim.so
-	@for mode in off always; do echo "mode $$mode:"; \
-	LD_LIBRARY_PATH=$(BUILD)/sim CONFORMANCE_PRELOAD=$(abspath $(BUILD))/libzcshim.so ZCSHIM_MODE=$$mode \
-	ZCSHIM_REPORT=$(CONFORMANCE_DIR)/report-$$mode-%p.txt timeout 300 $(CONFORMANCE_RUN)/sim-$$mode.txt $(CONFORMANCE_EXCEPT) || exit $$?; done
+	@code=0; for mode in off always; do echo "mode $$mode:"; \
+	LD_LIBRARY_PATH=$(BUILD)/sim CONFORMANCE_JOBS=2 CONFORMANCE_PRELOAD=$(abspath $(BUILD))/libzcshim.so ZCSHIM_MODE=$$mode \
+	ZCSHIM_REPORT=/dev/null timeout 300 $(CONFORMANCE_RUN)/sim-$$mode.txt $(CONFORMANCE_EXCEPT) || code=$$?; done; \
+	exit $$code
 
 CHECKS += check-conformance check-conformance-shim
 
@@ -41,7 +42,7 @@ gpu-conformance:
 	@export CONFORMANCE_JOBS=4; code=0; timeout 300 $(CONFORMANCE_RUN)/gpu.txt || code=$$?; [ $$code -ne 77 ] || exit 77; \
 	for mode in off always; do echo "mode $$mode:"; \
 	CONFORMANCE_PRELOAD=$(abspath $(BUILD))/libzcshim.so ZCSHIM_MODE=$$mode \
-	ZCSHIM_REPORT=$(CONFORMANCE_DIR)/report-$$mode-%p.txt timeout 300 $(CONFORMANCE_RUN)/gpu-$$mode.txt $(CONFORMANCE_EXCEPT) || code=$$?; done; \
+	ZCSHIM_REPORT=/dev/null timeout 300 $(CONFORMANCE_RUN)/gpu-$$mode.txt $(CONFORMANCE_EXCEPT) || code=$$?; done; \
 	exit $$code
 
 GPU_CHECKS += gpu-conformance
