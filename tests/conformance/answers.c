@@ -49,16 +49,6 @@ void answers_free(void)
         CUresult first = d.cuMemFree(at);
         answer("%s, %s", error_name(first), error_name(d.cuMemFreeAsync(at, stream)));
     }
-    if (question("cuMemFreeAsync, then cuMemFree")) {
-        CUdeviceptr at = place_new(LIVE);
-        CUresult first = d.cuMemFreeAsync(at, stream);
-        answer("%s, %s", error_name(first), error_name(d.cuMemFree(at)));
-    }
-    if (question("cuMemFreeAsync, then cuMemFreeAsync")) {
-        CUdeviceptr at = place_new(LIVE);
-        CUresult first = d.cuMemFreeAsync(at, stream);
-        answer("%s, %s", error_name(first), error_name(d.cuMemFreeAsync(at, stream)));
-    }
     if (question("interior cuMemFree, then cuMemFree")) {
         CUdeviceptr at = place_new(LIVE);
         CUresult first = d.cuMemFree(at + 16);
