@@ -309,18 +309,20 @@ void context_peer_disabled(CUcontext owner, struct context *reader)
     }
 }
 
-static void drop(struct context *context, bool driver_calls)
+static void drop(struct context *context, enum window_end end)
 {
-    window_retire_all(context, driver_calls);
+    window_retire_all(context, end);
     buffer_forget_context(context);
+    uintptr_t base = context->base;
     context->base = 0;
+    if (base && end != WINDOW_END_BUSY) shim.real.cuMemAddressFree(base, CONTEXT_RESERVE);
     atomic_store_explicit(&context->handle, NULL, memory_order_release);
 }
 
 void context_forget(CUcontext handle)
 {
     struct context *context = find(handle);
-    if (context) drop(context, false);
+    if (context) drop(context, WINDOW_END_LOST);
 }
 
 void context_retire(CUcontext handle)
@@ -330,7 +332,7 @@ void context_retire(CUcontext handle)
     if (!context || !context_enter(context, &pushed)) return;
     /* The driver ends what runs in a context that it destroys; the shim must not wait for it, and leaves its mappings to the
      * driver unless nothing runs. */
-    drop(context, context_quiet(context));
+    drop(context, context_quiet(context) ? WINDOW_END_QUIET : WINDOW_END_BUSY);
     context_leave(pushed);
 }
 

@@ -128,7 +128,7 @@ static CUresult copy_wait(const struct copy_request *r)
 static bool copy_on_host(struct copy_request *r, CUresult *result, bool *elided)
 {
     if (context_capturing() || !(r->context = context_current()) || r->context != r->window->context) return false;
-    if (!request_bytes(r) || !cpu_may_touch(r->host)) return false;
+    if (!request_bytes(r) || !r->host || !cpu_may_touch(r->host)) return false;
     *result = CUDA_SUCCESS;
     if (!r->async) *result = copy_wait(r);
     if (*result != CUDA_SUCCESS) return true;

@@ -360,7 +360,7 @@ bool window_to_device(struct window *window)
     return end_move(window, moved, WINDOW_DEVICE, moved ? window->bytes : window->usable);
 }
 
-void window_retire_all(struct context *context, bool driver_calls)
+void window_retire_all(struct context *context, enum window_end end)
 {
     for (struct window *window = context->windows; window; window = window->next) {
         if (window->place == WINDOW_DEAD) continue;
@@ -369,7 +369,7 @@ void window_retire_all(struct context *context, bool driver_calls)
         int place = atomic_exchange(&window->place, WINDOW_DEAD);
         lock_release(&context->lock);
         atomic_fetch_sub(&window_memory, held_bytes(window));
-        if (driver_calls) backing_drop(window, place);
+        if (end == WINDOW_END_QUIET || (end == WINDOW_END_LOST && place == WINDOW_DEVICE)) backing_drop(window, place);
     }
     context->windows = NULL;
 }

@@ -79,8 +79,14 @@ bool window_free_in_stream(struct window *window, uintptr_t start, CUstream stre
 bool window_to_host(struct window *window);
 bool window_to_device(struct window *window);
 
-/* Unmaps or unregisters everything of a context that is about to be destroyed (idle, current), or only forgets it. */
-void window_retire_all(struct context *context, bool driver_calls);
+/* How the windows of a context end. */
+enum window_end {
+    WINDOW_END_QUIET, /* the context is current and quiet: everything is given back */
+    WINDOW_END_BUSY,  /* work runs in it and the driver will end it: everything is left to the driver */
+    WINDOW_END_LOST   /* the driver has reset it: registrations are gone and their addresses may be another's; device memory that was mapped
+                         would stay and is given back */
+};
+void window_retire_all(struct context *context, enum window_end end);
 
 /* Lets a device read (or no longer read) the context's device-backed windows. */
 void window_set_peer(struct context *context, CUdevice device, bool allowed);

@@ -62,8 +62,7 @@ static void correct(const struct subject *subject, CUpointer_attribute attribute
     }
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: {
         bool on = window_sync_memops(subject->window, subject->start);
-        memset(data, 0, sizeof(unsigned));
-        memcpy(data, &on, sizeof on);
+        if (on) memcpy(data, &on, sizeof on);
         break;
     }
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: memset(data, 0, 1); break; /* a window cannot be shared */

@@ -58,10 +58,15 @@ static void primary_gone(CUdevice device)
     }
 }
 
-static CUresult reset(CUresult result, CUdevice device)
+/* Before a reset: what can be given back in order, is. */
+static void primary_retire(CUdevice device)
 {
-    if (result == CUDA_SUCCESS) primary_gone(device);
-    return result;
+    struct gone gone = {.device = device};
+    context_for_each(visit, &gone);
+    for (int i = 0; i < gone.count; i++) {
+        context_retire(gone.contexts[i]);
+        hostmem_context_gone(gone.contexts[i]);
+    }
 }
 
 static CUresult released(CUresult result, CUdevice device)
@@ -76,13 +81,15 @@ static CUresult released(CUresult result, CUdevice device)
 CUresult hook_cuDevicePrimaryCtxReset(DRIVER(cuDevicePrimaryCtxReset) forward, bool per_thread, CUdevice dev)
 {
     (void)per_thread;
-    return reset(forward(dev), dev);
+    primary_retire(dev);
+    return forward(dev);
 }
 
 CUresult hook_cuDevicePrimaryCtxReset_v2(DRIVER(cuDevicePrimaryCtxReset_v2) forward, bool per_thread, CUdevice dev)
 {
     (void)per_thread;
-    return reset(forward(dev), dev);
+    primary_retire(dev);
+    return forward(dev);
 }
 
 CUresult hook_cuDevicePrimaryCtxRelease(DRIVER(cuDevicePrimaryCtxRelease) forward, bool per_thread, CUdevice dev)

@@ -89,6 +89,7 @@ static enum unified unified_direction(CUdeviceptr to, CUdeviceptr from)
     if (!context_hull_has(to) && !context_hull_has(from)) {
         return UNIFIED_UNKNOWN;
     }
+    if (!to || !from) return UNIFIED_UNKNOWN;
     enum copy_side to_side = copy_side(to), from_side = copy_side(from);
     bool to_host = to_side == SIDE_PAGEABLE || to_side == SIDE_PINNED;
     bool from_host = from_side == SIDE_PAGEABLE || from_side == SIDE_PINNED;
@@ -135,10 +136,19 @@ CUresult hook_cuMemcpyAsync(DRIVER(cuMemcpyAsync) forward, bool per_thread, CUde
     COPY_UNIFIED_FORM(dst, src, ByteCount, named_stream(hStream, per_thread), true, forward(dst, src, ByteCount, hStream));
 }
 
+/* A peer copy within one context is a device copy. */
+static bool is_current(CUcontext handle)
+{
+    struct context *context = context_current();
+    return context && context->handle == handle;
+}
+
 CUresult hook_cuMemcpyPeer(DRIVER(cuMemcpyPeer) forward, bool per_thread, CUdeviceptr dstDevice, CUcontext dstContext,
                            CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
-    (void)per_thread;
+    if (dstContext == srcContext && is_current(dstContext))
+        COPY_BETWEEN_FORM(copy_from_to(dstDevice, srcDevice, ByteCount, default_stream(per_thread), false),
+                          forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount));
     COPY_GATED_FORM(dstDevice, srcDevice, ByteCount, forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount));
 }
 
@@ -146,7 +156,9 @@ CUresult hook_cuMemcpyPeerAsync(DRIVER(cuMemcpyPeerAsync) forward, bool per_thre
                                 CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
                                 CUstream hStream)
 {
-    (void)per_thread;
+    if (dstContext == srcContext && is_current(dstContext))
+        COPY_BETWEEN_FORM(copy_from_to(dstDevice, srcDevice, ByteCount, named_stream(hStream, per_thread), true),
+                          forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream));
     COPY_GATED_FORM(dstDevice, srcDevice, ByteCount, forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream));
 }
 

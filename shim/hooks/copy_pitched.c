@@ -5,6 +5,7 @@
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
 #include "shim/hostmem.h"
+#include "shim/kernel.h"
 #include "shim/window.h"
 
 /* One side of a pitched copy: where its first byte is. */
@@ -51,110 +52,164 @@ static bool request_from_sides(struct copy_request *request, const struct side *
     if (request->height > 1 && (device->pitch < request->width || host->pitch < request->width)) return false;
     if (request->depth > 1 && (device->slice < request->height * device->pitch || host->slice < request->height * host->pitch))
         return false;
-    return request->width && request->height && request->depth;
+    return true;
 }
+
+/* What a pitched copy is, seen from here. */
+enum pitched { PITCHED_FORWARD, PITCHED_HOST, PITCHED_BETWEEN, PITCHED_REFUSED };
 
 static bool worth_a_look(CUdeviceptr a, CUdeviceptr b, size_t bytes)
 {
     return context_hull_has(a) || context_hull_has(b) || (bytes >= HOSTMEM_COPY_MIN && shim.options.host);
 }
 
-static bool request_2d(struct copy_request *request, const CUDA_MEMCPY2D *p, CUstream stream, bool async)
+static bool side_out_of_bounds(const struct copy_request *request, const struct side *side)
 {
-    struct side to, from;
-    if (!p || !worth_a_look(p->dstDevice, p->srcDevice, p->WidthInBytes * p->Height)) return false;
-    *request = copy_linear(COPY_H2D, 0, NULL, p->WidthInBytes, stream, async);
-    request->height = p->Height;
-    return side_linear(&to, p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch ? p->dstPitch : p->WidthInBytes, p->Height,
-                       p->dstXInBytes, p->dstY, 0) &&
-           side_linear(&from, p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch ? p->srcPitch : p->WidthInBytes,
-                       p->Height, p->srcXInBytes, p->srcY, 0) &&
-           request_from_sides(request, &to, &from);
+    if (side->kind != SIDE_WINDOW) return false;
+    return copy_out_of_bounds(side->start, (request->depth - 1) * side->slice + (request->height - 1) * side->pitch + request->width);
 }
 
-static bool request_3d(struct copy_request *request, const CUDA_MEMCPY3D *p, CUstream stream, bool async)
+static bool side_on_host(const struct side *side)
+{
+    struct window *window = side->kind == SIDE_WINDOW ? window_at(side->start) : NULL;
+    return window && window->place == WINDOW_HOST;
+}
+
+static enum pitched classify(struct copy_request *request, const struct side *to, const struct side *from)
+{
+    if (!request->width || !request->height || !request->depth) return PITCHED_FORWARD;
+    if (side_out_of_bounds(request, to) || side_out_of_bounds(request, from)) return PITCHED_REFUSED;
+    if (request_from_sides(request, to, from)) return PITCHED_HOST;
+    bool to_device = to->kind == SIDE_WINDOW || to->kind == SIDE_DEVICE;
+    bool from_device = from->kind == SIDE_WINDOW || from->kind == SIDE_DEVICE;
+    if (!to_device || !from_device || !(side_on_host(to) || side_on_host(from))) return PITCHED_FORWARD;
+    request->direction = COPY_H2D;
+    request->device = to->start;
+    request->device_pitch = to->pitch;
+    request->device_slice = to->slice;
+    request->host = (void *)from->start;
+    request->host_pitch = from->pitch;
+    request->host_slice = from->slice;
+    return PITCHED_BETWEEN;
+}
+
+static enum pitched classify_2d(struct copy_request *request, const CUDA_MEMCPY2D *p, CUstream stream, bool async)
 {
     struct side to, from;
-    if (!p || !worth_a_look(p->dstDevice, p->srcDevice, p->WidthInBytes * p->Height * p->Depth)) return false;
-    if (p->srcLOD || p->dstLOD) return false;
+    if (!p || !worth_a_look(p->dstDevice, p->srcDevice, p->WidthInBytes * p->Height)) return PITCHED_FORWARD;
+    *request = copy_linear(COPY_H2D, 0, NULL, p->WidthInBytes, stream, async);
+    request->height = p->Height;
+    bool to_linear = side_linear(&to, p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch ? p->dstPitch : p->WidthInBytes,
+                                 p->Height, p->dstXInBytes, p->dstY, 0);
+    bool from_linear = side_linear(&from, p->srcMemoryType, p->srcHost, p->srcDevice,
+                                   p->srcPitch ? p->srcPitch : p->WidthInBytes, p->Height, p->srcXInBytes, p->srcY, 0);
+    if (to_linear && from_linear) return classify(request, &to, &from);
+    if (request->width && request->height && ((to_linear && side_out_of_bounds(request, &to)) ||
+                                              (from_linear && side_out_of_bounds(request, &from))))
+        return PITCHED_REFUSED;
+    return PITCHED_FORWARD;
+}
+
+static enum pitched classify_3d(struct copy_request *request, const CUDA_MEMCPY3D *p, CUstream stream, bool async)
+{
+    struct side to, from;
+    if (!p || !worth_a_look(p->dstDevice, p->srcDevice, p->WidthInBytes * p->Height * p->Depth)) return PITCHED_FORWARD;
+    if (p->srcLOD || p->dstLOD) return PITCHED_FORWARD;
     *request = copy_linear(COPY_H2D, 0, NULL, p->WidthInBytes, stream, async);
     request->height = p->Height;
     request->depth = p->Depth;
-    return side_linear(&to, p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch ? p->dstPitch : p->WidthInBytes,
-                       p->dstHeight ? p->dstHeight : p->Height, p->dstXInBytes, p->dstY, p->dstZ) &&
-           side_linear(&from, p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch ? p->srcPitch : p->WidthInBytes,
-                       p->srcHeight ? p->srcHeight : p->Height, p->srcXInBytes, p->srcY, p->srcZ) &&
-           request_from_sides(request, &to, &from);
+    if (!side_linear(&to, p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch ? p->dstPitch : p->WidthInBytes,
+                     p->dstHeight ? p->dstHeight : p->Height, p->dstXInBytes, p->dstY, p->dstZ) ||
+        !side_linear(&from, p->srcMemoryType, p->srcHost, p->srcDevice, p->srcPitch ? p->srcPitch : p->WidthInBytes,
+                     p->srcHeight ? p->srcHeight : p->Height, p->srcXInBytes, p->srcY, p->srcZ))
+        return PITCHED_FORWARD;
+    return classify(request, &to, &from);
 }
 
-/* `between`: no host partner, or none that is ours to copy. Its plain form would block on a window on the host where natively it returns at
- * once, so it goes out in its asynchronous form on the same stream. */
-#define COPY_PITCHED(request_call, a, b, forward_call, async_call)                                                     \
+/* Between device buffers of which one is in a window on the host, every form of the driver's blocks behind a busy stream (conformance:
+ * order_pinned): the copy kernel does it. The gate is held. */
+static bool between_by_kernel(struct copy_request *request, CUresult *result)
+{
+    struct context *context = context_current();
+    if (!context || context_capturing() || !context->copy_kernel) return false;
+    *result = kernel_copy(context, request, (CUdeviceptr)request->host, request->stream);
+    return *result == CUDA_SUCCESS;
+}
+
+#define COPY_PITCHED(classify_call, a, b, forward_call)                                                                \
     do {                                                                                                               \
         struct copy_request request;                                                                                   \
         CUresult result;                                                                                               \
-        if (request_call) {                                                                                            \
+        enum pitched pitched = classify_call;                                                                          \
+        if (pitched == PITCHED_REFUSED) return CUDA_ERROR_INVALID_VALUE;                                               \
+        if (pitched == PITCHED_HOST) {                                                                                 \
             if (copy_begin(&request, &result)) return result;                                                          \
             result = forward_call;                                                                                     \
             copy_end(&request, result);                                                                                \
             return result;                                                                                             \
         }                                                                                                              \
         bool entered = pCopy && copy_gate_enter(a, b);                                                                 \
-        result = entered && !context_capturing() && no_host(pCopy->srcMemoryType, pCopy->dstMemoryType) ? async_call   \
-                                                                                                         : forward_call; \
+        if (pitched != PITCHED_BETWEEN || !between_by_kernel(&request, &result)) result = forward_call;                \
         copy_gate_leave(entered);                                                                                      \
         return result;                                                                                                 \
     } while (0)
 
-static bool no_host(CUmemorytype a, CUmemorytype b) { return a == CU_MEMORYTYPE_DEVICE && b == CU_MEMORYTYPE_DEVICE; }
-
 CUresult hook_cuMemcpy2D_v2(DRIVER(cuMemcpy2D_v2) forward, bool per_thread, const CUDA_MEMCPY2D *pCopy)
 {
-    COPY_PITCHED(request_2d(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
-                 forward(pCopy), shim.real.cuMemcpy2DAsync_v2(pCopy, default_stream(per_thread)));
+    COPY_PITCHED(classify_2d(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
+                 forward(pCopy));
 }
 
 CUresult hook_cuMemcpy2DUnaligned_v2(DRIVER(cuMemcpy2DUnaligned_v2) forward, bool per_thread, const CUDA_MEMCPY2D *pCopy)
 {
-    COPY_PITCHED(request_2d(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
-                 forward(pCopy), shim.real.cuMemcpy2DAsync_v2(pCopy, default_stream(per_thread)));
+    COPY_PITCHED(classify_2d(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
+                 forward(pCopy));
 }
 
 CUresult hook_cuMemcpy2DAsync_v2(DRIVER(cuMemcpy2DAsync_v2) forward, bool per_thread, const CUDA_MEMCPY2D *pCopy,
                                  CUstream hStream)
 {
-    COPY_PITCHED(request_2d(&request, pCopy, named_stream(hStream, per_thread), true), pCopy->dstDevice, pCopy->srcDevice,
-                 forward(pCopy, hStream), forward(pCopy, hStream));
+    COPY_PITCHED(classify_2d(&request, pCopy, named_stream(hStream, per_thread), true), pCopy->dstDevice, pCopy->srcDevice,
+                 forward(pCopy, hStream));
 }
 
 CUresult hook_cuMemcpy3D_v2(DRIVER(cuMemcpy3D_v2) forward, bool per_thread, const CUDA_MEMCPY3D *pCopy)
 {
-    COPY_PITCHED(request_3d(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
-                 forward(pCopy), shim.real.cuMemcpy3DAsync_v2(pCopy, default_stream(per_thread)));
+    COPY_PITCHED(classify_3d(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
+                 forward(pCopy));
 }
 
 CUresult hook_cuMemcpy3DAsync_v2(DRIVER(cuMemcpy3DAsync_v2) forward, bool per_thread, const CUDA_MEMCPY3D *pCopy,
                                  CUstream hStream)
 {
-    COPY_PITCHED(request_3d(&request, pCopy, named_stream(hStream, per_thread), true), pCopy->dstDevice, pCopy->srcDevice,
-                 forward(pCopy, hStream), forward(pCopy, hStream));
+    COPY_PITCHED(classify_3d(&request, pCopy, named_stream(hStream, per_thread), true), pCopy->dstDevice, pCopy->srcDevice,
+                 forward(pCopy, hStream));
+}
+
+/* A 3D peer copy within one context, as the 3D copy that it is. */
+static enum pitched classify_peer(struct copy_request *request, const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async)
+{
+    struct context *context = p && p->srcContext == p->dstContext ? context_current() : NULL;
+    if (!context || context->handle != p->srcContext) return PITCHED_FORWARD;
+    CUDA_MEMCPY3D plain = {.srcXInBytes = p->srcXInBytes, .srcY = p->srcY, .srcZ = p->srcZ, .srcLOD = p->srcLOD,
+                           .srcMemoryType = p->srcMemoryType, .srcHost = p->srcHost, .srcDevice = p->srcDevice,
+                           .srcArray = p->srcArray, .srcPitch = p->srcPitch, .srcHeight = p->srcHeight,
+                           .dstXInBytes = p->dstXInBytes, .dstY = p->dstY, .dstZ = p->dstZ, .dstLOD = p->dstLOD,
+                           .dstMemoryType = p->dstMemoryType, .dstHost = p->dstHost, .dstDevice = p->dstDevice,
+                           .dstArray = p->dstArray, .dstPitch = p->dstPitch, .dstHeight = p->dstHeight,
+                           .WidthInBytes = p->WidthInBytes, .Height = p->Height, .Depth = p->Depth};
+    return classify_3d(request, &plain, stream, async);
 }
 
 CUresult hook_cuMemcpy3DPeer(DRIVER(cuMemcpy3DPeer) forward, bool per_thread, const CUDA_MEMCPY3D_PEER *pCopy)
 {
-    (void)per_thread;
-    bool entered = pCopy && copy_gate_enter(pCopy->dstDevice, pCopy->srcDevice);
-    CUresult result = forward(pCopy);
-    copy_gate_leave(entered);
-    return result;
+    COPY_PITCHED(classify_peer(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
+                 forward(pCopy));
 }
 
 CUresult hook_cuMemcpy3DPeerAsync(DRIVER(cuMemcpy3DPeerAsync) forward, bool per_thread, const CUDA_MEMCPY3D_PEER *pCopy,
                                   CUstream hStream)
 {
-    (void)per_thread;
-    bool entered = pCopy && copy_gate_enter(pCopy->dstDevice, pCopy->srcDevice);
-    CUresult result = forward(pCopy, hStream);
-    copy_gate_leave(entered);
-    return result;
+    COPY_PITCHED(classify_peer(&request, pCopy, named_stream(hStream, per_thread), true), pCopy->dstDevice, pCopy->srcDevice,
+                 forward(pCopy, hStream));
 }

@@ -169,7 +169,12 @@ CUresult hook_cuMemFreeAsync(DRIVER(cuMemFreeAsync) forward, bool per_thread, CU
             note_bad_free(dptr);
             return CUDA_ERROR_INVALID_VALUE;
         }
-        if (window_free_in_stream(window, dptr, named_stream(hStream, per_thread))) return CUDA_SUCCESS;
+        bool pushed, freed = false;
+        if (context_enter(window->context, &pushed)) {
+            freed = window_free_in_stream(window, dptr, named_stream(hStream, per_thread));
+            context_leave(pushed);
+        }
+        if (freed) return CUDA_SUCCESS;
         buffer_add(&buffer);
         return CUDA_ERROR_INVALID_VALUE;
     }

@@ -13,7 +13,8 @@ static void *ask_about(void *p)
 {
     if (hostmem_owns(p) && hostmem_hides(p)) return (void *)pageable_example;
     struct window *window = window_at((uintptr_t)p);
-    return window ? (void *)window->context->exemplar : p;
+    if (!window) return p;
+    return window_covers(window, (uintptr_t)p, 1) ? (void *)window->context->exemplar : (void *)pageable_example;
 }
 
 static void track(CUresult result, void *p, size_t bytes, enum buffer_kind kind)
