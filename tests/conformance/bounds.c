@@ -169,12 +169,6 @@ void register_errors(void)
         mprotect(guarded + 4096, 4096, PROT_NONE);
         answer("%s", error_name(d.cuMemHostRegister(guarded, 8192, 0)));
     }
-    if (question("register 2^39 bytes of address space")) {
-        size_t huge = 1ull << 39;
-        void *space = mmap(NULL, huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        answer("%s", space == MAP_FAILED ? "no such space" : error_name(d.cuMemHostRegister(space, huge, 0)));
-        if (space != MAP_FAILED) munmap(space, huge);
-    }
     ASK(d.cuMemHostRegister(pages, 4096, 0x80), "register with unknown flags");
     for (unsigned asked = 0; asked < 8; asked++) {
         if (!question("flags of cuMemHostAlloc with flags %u", asked)) continue;
