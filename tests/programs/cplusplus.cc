@@ -70,7 +70,8 @@ SNIPPET(operator_new, "", "new and delete, sized, aligned, arrays, nothrow, and 
     bool thrown = false;
     volatile size_t huge = size_t(1) << 60;
     try {
-        delete[] new char[huge];
+        char *volatile served = new char[huge];
+        delete[] served;
     } catch (const std::bad_alloc &) {
         thrown = true;
     }

@@ -116,6 +116,7 @@ SNIPPET(graph_kernel_only, "", "a graph of kernels alone does not care where its
     for (unsigned replay = 0; replay < 50; replay++) {
         value = replay;
         MUST(cudaMemcpy(device, &value, 4, cudaMemcpyHostToDevice));
+        MUST(cudaStreamSynchronize(0)); /* a per-thread upload is not ordered before other streams */
         MUST(cudaGraphLaunch(program, stream));
         MUST(cudaStreamSynchronize(stream));
         MUST(cudaMemcpy(&value, device, 4, cudaMemcpyDeviceToHost));

@@ -230,7 +230,9 @@ SNIPPET(block_remapped, "", "madvise, mprotect and munmap of parts of a large bl
     memset(block, 2, 16 * MIB);
     MUST(cudaMemcpy(block, device, 16 * MIB, cudaMemcpyDeviceToHost));
     expect(block[0] == 1 && filled_with(page, MIB, 0) && page[MIB] == 1, "the device saw the zeros");
-    printf("mprotect %d %d\n", mprotect(page, MIB, PROT_READ), mprotect(page, MIB, PROT_READ | PROT_WRITE));
+    printf("mprotect %d\n", mprotect(page, MIB, PROT_READ));
+    MUST(cudaMemcpy(device, block, 16 * MIB, cudaMemcpyHostToDevice));
+    printf("mprotect %d\n", mprotect(page, MIB, PROT_READ | PROT_WRITE));
     memset(block, 3, 16 * MIB);
     MUST(cudaMemcpy(device, block, 16 * MIB, cudaMemcpyHostToDevice));
     printf("%016llx\n", (unsigned long long)hash_device(device, 16 * MIB));

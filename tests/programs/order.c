@@ -15,6 +15,13 @@ static unsigned *device_words(unsigned first)
     return device;
 }
 
+/* "Not ready" is also the last error. */
+static const char *answer(cudaError_t status)
+{
+    cudaGetLastError();
+    return cudaGetErrorName(status);
+}
+
 static void fill_words(unsigned *words, unsigned first)
 {
     for (int i = 0; i < WORDS; i++) words[i] = first + i;
@@ -74,8 +81,8 @@ SNIPPET(async_download_complete, "", "a pageable asynchronous download is comple
         MUST(cudaFree(device));
         free(host);
     }
-    struct gate *gate = gate_close(stream);
     unsigned *device = device_words(3), *host = calloc(1, BYTES);
+    struct gate *gate = gate_close(stream);
     launch_add(device, 4, WORDS, stream);
     gate_open_later(gate, 20);
     MUST(cudaMemcpyAsync(host, device, BYTES, cudaMemcpyDeviceToHost, stream));
@@ -107,11 +114,11 @@ static void all_return_at_once(cudaStream_t stream)
     MUST(cudaMemcpyAsync(landed, device, BYTES, cudaMemcpyDeviceToHost, stream));
     MUST(cudaMemcpy2DAsync(landed + WORDS, 64, other, 128, 64, 16, cudaMemcpyDeviceToHost, stream));
     MUST(cudaEventRecord(event, stream));
-    printf("stream %s, event %s\n", cudaGetErrorName(cudaStreamQuery(stream)), cudaGetErrorName(cudaEventQuery(event)));
+    printf("stream %s, event %s\n", answer(cudaStreamQuery(stream)), answer(cudaEventQuery(event)));
     gate_open(gate);
     MUST(cudaStreamSynchronize(stream));
     gate_finish(gate);
-    printf("stream %s, event %s\n", cudaGetErrorName(cudaStreamQuery(stream)), cudaGetErrorName(cudaEventQuery(event)));
+    printf("stream %s, event %s\n", answer(cudaStreamQuery(stream)), answer(cudaEventQuery(event)));
     expect(landed[0] == 5001 && landed[WORDS - 1] == 5001 + WORDS - 1, "the download saw the upload and the kernel");
     expect(landed[WORDS + 8] == 5009 && landed[WORDS + 16] == 6000 + 32, "the 2D download saw the device copy");
     expect(holds(device, 5001), "device");
@@ -144,7 +151,7 @@ SNIPPET(async_behind_busy_legacy, "", "the same in the legacy stream, and in a b
     struct gate *gate = gate_close(cudaStreamLegacy);
     MUST(cudaMemcpyAsync(device, host, BYTES, cudaMemcpyHostToDevice, stream));
     memset(host, 0, BYTES);
-    printf("behind legacy: %s\n", cudaGetErrorName(cudaStreamQuery(cudaStreamLegacy)));
+    printf("behind legacy: %s\n", answer(cudaStreamQuery(cudaStreamLegacy)));
     gate_open(gate);
     MUST(cudaDeviceSynchronize());
     gate_finish(gate);
@@ -199,7 +206,7 @@ SNIPPET(sync_copy_waits_for_blocking_streams, "", "cudaMemcpy of the legacy stre
         gate_open_later(gate, 20);
         MUST(cudaMemcpy(upload ? (void *)device : host, upload ? (void *)host : seen, BYTES,
                         upload ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost));
-        printf("the stream's event after the copy: %s\n", cudaGetErrorName(cudaEventQuery(event)));
+        printf("the stream's event after the copy: %s\n", answer(cudaEventQuery(event)));
         MUST(cudaDeviceSynchronize());
         gate_finish(gate);
         expect(holds(seen, 1), "the kernel saw the old words");
@@ -228,7 +235,7 @@ SNIPPET(sync_copy_ignores_non_blocking_streams, "", "synchronous copies do not w
     MUST(cudaMemcpy(device + 16, device, 64, cudaMemcpyDeviceToDevice));
     MUST(cudaMalloc((void **)&fresh, BYTES));
     MUST(cudaMemcpy(fresh, host, BYTES, cudaMemcpyHostToDevice));
-    printf("still busy: %s\n", cudaGetErrorName(cudaStreamQuery(stream)));
+    printf("still busy: %s\n", answer(cudaStreamQuery(stream)));
     gate_open(gate);
     MUST(cudaDeviceSynchronize());
     gate_finish(gate);
@@ -246,7 +253,7 @@ SNIPPET(sync_memset_returns_at_once, "", "cudaMemset and device-to-device cudaMe
     MUST(cudaMemset(device, 0x11, BYTES));
     MUST(cudaMemcpy(device, other, 64, cudaMemcpyDeviceToDevice));
     MUST(cudaMemset2D(device + 64, 64, 0x22, 16, 4));
-    printf("still busy: %s\n", cudaGetErrorName(cudaStreamQuery(0)));
+    printf("still busy: %s\n", answer(cudaStreamQuery(0)));
     gate_open(gate);
     MUST(cudaDeviceSynchronize());
     gate_finish(gate);
@@ -266,10 +273,10 @@ SNIPPET(free_waits, "", "cudaFree waits for every stream, cudaMalloc for none")
         struct gate *gate = gate_close_then_copy(stream, other, device, WORDS);
         MUST(cudaEventRecord(event, stream));
         MUST(cudaMalloc((void **)&fresh, BYTES));
-        printf("after cudaMalloc: %s\n", cudaGetErrorName(cudaEventQuery(event)));
+        printf("after cudaMalloc: %s\n", answer(cudaEventQuery(event)));
         gate_open_later(gate, 20);
         MUST(cudaFree(device));
-        printf("after cudaFree: %s\n", cudaGetErrorName(cudaEventQuery(event)));
+        printf("after cudaFree: %s\n", answer(cudaEventQuery(event)));
         gate_finish(gate);
         expect(holds(other, 1), "the kernel read the buffer before it went");
         MUST(cudaFree(other));
@@ -323,7 +330,7 @@ SNIPPET(host_function_gate, "", "a stream held by a host function: copies behind
     MUST(cudaLaunchHostFunc(stream, wait_for_flag, (void *)&flag));
     MUST(cudaMemcpyAsync(device, pinned, BYTES / 2, cudaMemcpyHostToDevice, stream));
     MUST(cudaMemcpyAsync(pinned + WORDS / 2, device + WORDS / 2, BYTES / 2, cudaMemcpyDeviceToHost, stream));
-    printf("%s\n", cudaGetErrorName(cudaStreamQuery(stream)));
+    printf("%s\n", answer(cudaStreamQuery(stream)));
     flag = 1;
     MUST(cudaStreamSynchronize(stream));
     expect(pinned[WORDS / 2] == 20 + WORDS / 2, "download");

@@ -53,6 +53,7 @@ SNIPPET(per_thread_ignores_other_streams, "ptds", "per-thread copies do not wait
     launch_add(device, 1, WORDS, 0);
     MUST(cudaMemcpy(back, device, BYTES, cudaMemcpyDeviceToHost));
     printf("still busy: %s\n", cudaGetErrorName(cudaStreamQuery(stream)));
+    cudaGetLastError();
     gate_open(gate);
     MUST(cudaDeviceSynchronize());
     gate_finish(gate);

@@ -86,7 +86,7 @@ ifeq ($(SAN),)
 check-programs: $(EXAMPLES:%=$(BUILD)/examples/%-shared)
 check-programs: MORE_PROGRAMS = --lacking $(call EXAMPLES_SMALL,-shared) $(PLAIN_COMMANDS)
 endif
-check-programs: $(addprefix $(PROGRAMS)/,$(PROGRAMS_SHARED) libnext.so plugin.so) $(BUILD)/libzcshim.so sim
+check-programs: $(addprefix $(PROGRAMS)/,$(PROGRAMS_SHARED) libnext.so plugin.so) $(BUILD)/libzcshim.so $$(SIM)
 	$(PYTHON) $(COMPARE) --sim $(BUILD)/sim $(addprefix $(PROGRAMS)/,$(PROGRAMS_SHARED)) $(MORE_PROGRAMS)
 CHECKS += check-programs
 
