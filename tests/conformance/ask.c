@@ -9,10 +9,7 @@
 #include "ask.h"
 #include "conformance.h"
 
-enum {
-    GATE_PATIENCE_MS = 100, /* a call that takes longer waits for the gate */
-    GATE_BLOCKED_MS = 5000, /* and one that takes this much longer waits for ever */
-};
+enum { GATE_BLOCKED_MS = 5000 }; /* a call that takes this much longer than ask_patience_ms() waits for ever */
 static const long long GATE_LIMIT_TICKS = 20000000000ll;
 
 struct fixture fix;
@@ -107,6 +104,13 @@ void must(CUresult code, const char *what)
 
 /* ------------------------------------------------------------------------------------------------ the gate */
 
+int ask_patience_ms(void)
+{
+    const char *wanted = getenv("CONFORMANCE_PATIENCE_MS");
+    int ms = wanted ? atoi(wanted) : 0;
+    return ms > 0 ? ms : 100;
+}
+
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -137,7 +141,7 @@ static void *gate_watcher(void *unused)
     pthread_mutex_lock(&gate.lock);
     for (;;) {
         while (!gate.watching) pthread_cond_wait(&gate.changed, &gate.lock);
-        if (!gate_wait_returned(GATE_PATIENCE_MS)) {
+        if (!gate_wait_returned(ask_patience_ms())) {
             gate.opened_by_watch = true;
             *gate.open = 1;
             if (!gate_wait_returned(GATE_BLOCKED_MS)) {

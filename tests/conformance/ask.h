@@ -10,6 +10,9 @@ enum {
     ASK_NO_DRIVER = 77,
 };
 
+/* How long a call may take that does not wait for the gate: CONFORMANCE_PATIENCE_MS, 100 by default. */
+int ask_patience_ms(void);
+
 /* Runs the section's questions from number `first` on; returns the exit code of the process. */
 int section_child(const struct section *section, int first);
 #endif

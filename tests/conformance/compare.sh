@@ -8,11 +8,14 @@ if [ ! -f "$expected" ]; then
 	echo "conformance skipped: $expected is missing, no answers of a real driver to compare with"
 	exit 77
 fi
-if [ -n "$CONFORMANCE_PRELOAD" ]; then
-	env LD_PRELOAD="$CONFORMANCE_PRELOAD" "$program" >"$result"
-else
-	"$program" >"$result"
-fi
+run() {
+	if [ -n "$CONFORMANCE_PRELOAD" ]; then
+		env LD_PRELOAD="$CONFORMANCE_PRELOAD" "$program" "$@"
+	else
+		"$program" "$@"
+	fi
+}
+run >"$result"
 code=$?
 if [ $code -ne 0 ]; then
 	[ $code -eq 77 ] && echo "conformance skipped: no CUDA driver with a device here"
@@ -25,11 +28,27 @@ cut_out() { awk -v except="$result.except" -v asked="$result.asked" 'BEGIN {
 		while ((getline line < except) > 0) skip[line] = 1
 		while ((getline line < asked) > 0) known[line] = 1 }
 	{ question = substr($0, 1, index($0, ": ") + 1); if (!(question in skip) && question in known) print }' "$1"; }
-cut_out "$expected" >"$result.expected"
-cut_out "$result" >"$result.kept"
+compare() {
+	cut_out "$expected" >"$result.expected"
+	cut_out "$result" >"$result.kept"
+	diff "$result.expected" "$result.kept" >"$result.diff"
+}
+if ! compare; then
+	# On a busy machine a call may seem to wait: sections that differ are asked again, one at a time, with patience.
+	again=$(sed -n 's/^[<>] \([a-z_0-9]*\)[.:].*/\1/p' "$result.diff" | sort -u)
+	CONFORMANCE_JOBS=1 CONFORMANCE_PATIENCE_MS=300 run --only $again >"$result.again"
+	awk -v again="$result.again" '
+		function section(line) { return substr(line, 1, match(line, /[.:]/) - 1) }
+		BEGIN { while ((getline line < again) > 0) lines[section(line)] = lines[section(line)] line "\n" }
+		!(section($0) in lines) { print; next }
+		!(section($0) in done) { printf "%s", lines[section($0)]; done[section($0)] = 1 }' "$result" >"$result.both"
+	mv "$result.both" "$result"
+fi
+code=0
+compare || code=1
 new=$(($(wc -l <"$result") - $(wc -l <"$result.kept") - $(wc -l <"$result.except")))
 [ $new -gt 0 ] && echo "conformance: $new questions have no answer of a real driver yet"
-if diff "$result.expected" "$result.kept" >"$result.diff"; then
+if [ $code -eq 0 ]; then
 	echo "conformance: $(wc -l <"$result.kept") answers, all as $expected ($(wc -l <"$result.except") exceptions)"
 	exit 0
 fi

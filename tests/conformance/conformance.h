@@ -74,7 +74,7 @@ void must(CUresult code, const char *what);
 /*
  * The gate: a kernel that keeps a stream busy until the host says so.
  * CALL_BEHIND(stream, prepare, call) runs prepare; call once with idle streams, so that nothing is loaded lazily later,
- * then prepare, a gate in stream, call again. A call that has not returned 100 ms later is a waiting one: another
+ * then prepare, a gate in stream, call again. A call that has not returned ask_patience_ms() later is a waiting one: another
  * thread then opens the gate. If it does not even return 5 s after that, the answer is "blocked" and the process ends.
  * Yields "returns at once", "waits", each followed by an error name if there is one. Leaves the gate closed if the call
  * returned at once: gate_open() (or the next question) opens it; the stream holds at most about 10 s.
