@@ -46,6 +46,7 @@ static void run_forget_kernels(struct earn_run *run, uint64_t now_ns)
     atomic_store(&run->kernels_class, COST_CLASSES);
     atomic_store(&run->kernels_loss_ns, 0);
     atomic_store(&run->cleared_ns, now_ns);
+    atomic_store(&run->told_ns, now_ns);
     for (unsigned i = 0; i < EARN_KERNEL_WORDS; i++) atomic_store(&run->met[i], 0);
 }
 
@@ -263,10 +264,19 @@ void earn_free_again(struct earn_window *window, const char *reason)
 
 /* ---- moves ---- */
 
+static void host_charge(struct earn_window *window, double over_ns)
+{
+    window->excess_ns += over_ns;
+    if (window->excess_ns < 0) window->excess_ns = 0;
+    window->balance_ns -= over_ns < window->charge_ns ? over_ns : window->charge_ns;
+}
+
 /* Asks for the way back. */
 static enum earn_decision window_ask_back(struct earn_window *window, struct earn_run *run, const char *reason,
                                           double evidence)
 {
+    host_charge(window, window->clipped_ns);
+    window->clipped_ns = 0;
     window->needed_ns = cost_round_trip_ns(run->cost, window->bytes) * (double)(1u << window->failures);
     window->evidence_ns = evidence * window->needed_ns;
     window->reason = reason;
@@ -399,9 +409,7 @@ static enum earn_decision window_consider(struct earn_window *window, struct ear
         window->reason = "waits for another trial to end";
         return EARN_STAY;
     }
-    uint64_t told_ns = atomic_load(&run->told_ns);
-    double quiet = now_ns > told_ns ? (double)(now_ns - told_ns) : 0;
-    if (since_told < 8 * period || quiet < 6 * period) return EARN_STAY;
+    if (window->quiet < 8) return EARN_STAY;
     if (!periods_steady(&window->periods, 0.25) && window->unsteady < UNSTEADY_MOST) {
         window->unsteady++;
         window->reason = "its loop is changing";
@@ -411,7 +419,11 @@ static enum earn_decision window_consider(struct earn_window *window, struct ear
 
     double kernels_ns = period - window->native_ns / window->period_count;
     if (kernels_ns < period / 8) kernels_ns = period / 8;
+    double high = periods_second_longest(&window->periods);
+    window_set_reference(window, usual, periods_clipped_mean(&window->periods, 4 * usual),
+                         high > window->learned_high_ns ? high : window->learned_high_ns);
     double worst = window_worst_ns(window, run, kernels_ns);
+    if (period + worst < window->alarm_ns * copies) worst *= 2; /* the first such period would pass for a pause */
     double bar = round_trip > 2 * period ? round_trip : 2 * period;
     if (worst + bar + round_trip > earn_budget_ns(run, now_ns)) {
         window->reason = "the worst case of a trial does not fit in the regret budget yet";
@@ -431,10 +443,8 @@ static enum earn_decision window_consider(struct earn_window *window, struct ear
     if (!run_take_turn(run, window, now_ns)) return EARN_STAY;
     atomic_store(&run->trial_end_ns, now_ns + (uint64_t)TURN_NS);
 
-    double high = periods_second_longest(&window->periods);
-    window_set_reference(window, usual, periods_clipped_mean(&window->periods, 4 * usual),
-                         high > window->learned_high_ns ? high : window->learned_high_ns);
-    window->charge_ns = (cost_worst_factor(run->cost, window->bytes, COST_UNKNOWN) - 1) * kernels_ns;
+    window->charge_ns = 1.5 * (cost_worst_factor(run->cost, window->bytes, COST_UNKNOWN) - 1) * kernels_ns;
+    window->median_ns = periods_median(&window->periods);
     window->kernels_ns = kernels_ns;
     window->was_ns = usual;
     window->reason = "on trial: its copies would have paid for the move";
@@ -444,6 +454,9 @@ static enum earn_decision window_consider(struct earn_window *window, struct ear
 static enum earn_decision device_period(struct earn_window *window, struct earn_run *run, double period_ns,
                                         double copy_ns, uint64_t now_ns)
 {
+    uint64_t told_ns = atomic_load_explicit(&run->told_ns, memory_order_relaxed);
+    window->quiet = told_ns == window->told_ns ? window->quiet + 1 : 0;
+    window->told_ns = told_ns;
     periods_add(&window->periods, copy_ns);
     if (copy_ns > window->outlier_ns / 2 && copy_ns < window->outlier_ns * 2 && copy_ns > window->learned_high_ns)
         window->learned_high_ns = copy_ns;
@@ -531,7 +544,8 @@ static enum earn_decision trial_period(struct earn_window *window, struct earn_r
         window->unexplained++;
         return window_go_back(window, run, "its loop changed during the trial", 1);
     }
-    if (mid <= limit * usual && periods_clipped_mean(&window->periods, window->clip_ns) <= window->mean_ns)
+    if (mid <= limit * usual && periods_clipped_mean(&window->periods, window->clip_ns) <= window->mean_ns &&
+        (window->median_ns <= 0 || periods_median(&window->periods) < 0.97 * window->median_ns))
         return window_settle(window, run, mid, now_ns);
     if (mid > 1.25 * usual) return window_give_up(window, run, "slower on the host", lessons_of(window, mid));
     if (count == JUDGED_PERIODS) return window_give_up(window, run, "not clearly faster on the host", 1);
@@ -580,13 +594,6 @@ static enum earn_decision settled_period(struct earn_window *window, struct earn
     if (window->block_count < 64 && (window->block_count < 8 || now_ns - window->block_start_ns < SETTLE_BLOCK_NS))
         return EARN_STAY;
     return settled_block(window, run, now_ns);
-}
-
-static void host_charge(struct earn_window *window, double over_ns)
-{
-    window->excess_ns += over_ns;
-    if (window->excess_ns < 0) window->excess_ns = 0;
-    window->balance_ns -= over_ns < window->charge_ns ? over_ns : window->charge_ns;
 }
 
 /* Periods up to the alarm were seen on the device, too: they count as at most 4 times the usual one, unless there are

@@ -131,7 +131,7 @@ struct earn_window {
     double native_ns, period_copies, period_count; /* sums that fade: copies' native cost, copies, periods */
 
     /* the device's loop as it was when the trial began; per copy */
-    double usual_ns, clip_ns, mean_ns, alarm_ns;
+    double usual_ns, clip_ns, mean_ns, alarm_ns, median_ns;
     double learned_high_ns; /* long periods that were seen on the device too */
     double outlier_ns;      /* the period that ended the last stay */
     double kernels_ns;      /* the part of a device period in which kernels can run */
@@ -145,6 +145,8 @@ struct earn_window {
     double excess_ns;
     double clipped_ns; /* what was not counted of the last period because such long ones were usual */
     uint32_t unsteady, unexplained, learned;
+    uint32_t quiet; /* periods since a kernel was told */
+    uint64_t told_ns;
     double balance_ns; /* gained less lost by periods, moves included */
     double host_ns;    /* usual period when settled, per copy */
     double block_ns;

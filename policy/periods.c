@@ -5,20 +5,34 @@ static unsigned kept(const struct periods *periods)
     return periods->count < PERIODS_KEPT ? periods->count : PERIODS_KEPT;
 }
 
-/* Mean of `count` periods from the one numbered `first` on, without the longest eighth. */
-static double usual_of(const struct periods *periods, unsigned first, unsigned count)
+/* Copies `count` periods from the one numbered `first` on, ascending. */
+static void sort(const struct periods *periods, unsigned first, unsigned count, float sorted[PERIODS_KEPT])
 {
-    float sorted[PERIODS_KEPT];
-    unsigned dropped = count / 8;
-    double sum = 0;
     for (unsigned i = 0; i < count; i++) {
         float ns = periods->ns[(first + i) % PERIODS_KEPT];
         unsigned at = i;
         for (; at && sorted[at - 1] > ns; at--) sorted[at] = sorted[at - 1];
         sorted[at] = ns;
     }
-    for (unsigned i = 0; i < count - dropped; i++) sum += (double)sorted[i];
-    return count ? sum / (count - dropped) : 0;
+}
+
+/* Mean of those, without the longest eighth. */
+static double usual_of(const struct periods *periods, unsigned first, unsigned count)
+{
+    float sorted[PERIODS_KEPT];
+    unsigned used = count - count / 8;
+    double sum = 0;
+    sort(periods, first, count, sorted);
+    for (unsigned i = 0; i < used; i++) sum += (double)sorted[i];
+    return count ? sum / used : 0;
+}
+
+double periods_median(const struct periods *periods)
+{
+    float sorted[PERIODS_KEPT];
+    unsigned count = kept(periods);
+    sort(periods, 0, count, sorted);
+    return count ? (double)sorted[count / 2] : 0;
 }
 
 double periods_usual(const struct periods *periods) { return usual_of(periods, 0, kept(periods)); }

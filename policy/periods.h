@@ -23,6 +23,9 @@ static inline void periods_add(struct periods *periods, double ns)
  */
 double periods_usual(const struct periods *periods);
 
+/* The middle one. 0 if there are none. */
+double periods_median(const struct periods *periods);
+
 /* Mean with each period taken as at most `most_ns`: pauses count, but no single one decides. */
 double periods_clipped_mean(const struct periods *periods, double most_ns);
 
