@@ -101,7 +101,7 @@ static void put_quoted(struct emitter *emitter, const char *string)
         unsigned bytes = character_bytes(at);
         if (*at == '"' || *at == '\\')
             emitter_text(emitter, "\\%c", *at);
-        else if (*at < 0x20 || *at == 0x7f)
+        else if (*at < 0x20 || *at == 0x7f || (*at == '<' && emitter->for_html))
             emitter_text(emitter, "\\u%04x", *at);
         else if (bytes == 0)
             put(emitter, "\\ufffd");
@@ -169,6 +169,12 @@ void emitter_u64(struct emitter *emitter, const char *key, uint64_t value)
 {
     element(emitter, key);
     emitter_text(emitter, "%lu", (unsigned long)value);
+}
+
+void emitter_number(struct emitter *emitter, const char *key, const char *digits)
+{
+    element(emitter, key);
+    put(emitter, digits);
 }
 
 void emitter_hex(struct emitter *emitter, const char *key, uint64_t value)

@@ -18,6 +18,7 @@ struct emitter {
     size_t capacity, used;
     unsigned depth;       /* of open objects and arrays */
     unsigned lines_depth; /* JSON: elements of deeper containers stay on one line; may be changed on the way */
+    bool for_html;        /* JSON: strings hold no "<", so that the text can stand inside a page */
     char closers[EMITTER_DEPTH_MAX];
     bool filled[EMITTER_DEPTH_MAX]; /* the container has an element already */
 };
@@ -37,7 +38,8 @@ void emitter_array(struct emitter *emitter, const char *key);
 void emitter_end(struct emitter *emitter);
 void emitter_string(struct emitter *emitter, const char *key, const char *value); /* NULL gives null */
 void emitter_u64(struct emitter *emitter, const char *key, uint64_t value);
-void emitter_hex(struct emitter *emitter, const char *key, uint64_t value); /* "0x..." */
+void emitter_hex(struct emitter *emitter, const char *key, uint64_t value);        /* "0x..." */
+void emitter_number(struct emitter *emitter, const char *key, const char *digits); /* as it is to stand there */
 void emitter_bool(struct emitter *emitter, const char *key, bool value);
 void emitter_null(struct emitter *emitter, const char *key);
 

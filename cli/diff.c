@@ -1,0 +1,134 @@
+/* diff: what an other run leaked, copied and saved more or less. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cli/cli.h"
+#include "cli/load.h"
+
+/* A call site in both reports; NULL where it does not occur. */
+struct pair {
+    uint64_t key;
+    const struct report_site *site;
+    int64_t old_bytes, new_bytes, old_count, new_count;
+};
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; text && *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    return (hash ^ 0xff) * 0x100000001b3u;
+}
+
+/* By the functions of the program, so that the same place is found in another build; by modules and offsets without
+ * names. */
+static uint64_t site_key(const struct report_site *site)
+{
+    uint64_t hash = hash_text(0xcbf29ce484222325u, site->via);
+    for (size_t i = 0; i < site->frame_count; i++) {
+        if (site->frames[i].kind != FRAME_PROGRAM) continue;
+        if (!site->frames[i].function) return site->hash;
+        hash = hash_text(hash, site->frames[i].function);
+    }
+    return site->frame_count ? hash : site->hash;
+}
+
+static void pair_add(struct pair *pairs, size_t *count, const struct report_site *site, bool is_new)
+{
+    uint64_t key = site_key(site);
+    size_t at = 0;
+    if (site->hidden_by) return;
+    while (at < *count && pairs[at].key != key) at++;
+    if (at == *count) pairs[(*count)++] = (struct pair){.key = key, .site = site};
+    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) {
+        *(is_new ? &pairs[at].new_bytes : &pairs[at].old_bytes) += (int64_t)site->usage[kind].live_bytes;
+        *(is_new ? &pairs[at].new_count : &pairs[at].old_count) += (int64_t)site->usage[kind].live_count;
+    }
+}
+
+static int by_growth(const void *a, const void *b)
+{
+    const struct pair *one = a, *other = b;
+    int64_t grown = one->new_bytes - one->old_bytes, other_grown = other->new_bytes - other->old_bytes;
+    return grown > other_grown ? -1 : grown < other_grown;
+}
+
+static void print_pair(const struct pair *pair)
+{
+    const struct report_frame *frame = site_frame(pair->site);
+    int64_t grown = pair->new_bytes - pair->old_bytes, more = pair->new_count - pair->old_count;
+    if (!grown && !more) return;
+    printf("  %+" PRId64 " bytes in %+" PRId64 " buffers, %s: ", grown, more,
+           pair->old_count == 0   ? "new"
+           : pair->new_count == 0 ? "gone"
+           : grown > 0            ? "grown"
+                                  : "less");
+    if (frame && frame->function)
+        printf("%s", frame->function);
+    else if (frame)
+        printf("%s + 0x%" PRIx64, frame->module ? frame->module : "code", frame->offset);
+    else
+        printf("unknown");
+    if (frame && frame->file) printf("  %s:%u", frame->file, frame->line);
+    printf("\n");
+}
+
+/* Returns by how many bytes leaks grew. */
+static int64_t diff_leaks(const struct report *before, const struct report *after)
+{
+    struct pair *pairs = must_alloc((before->site_count + after->site_count + 1) * sizeof *pairs);
+    struct report_leaks old_leaks, new_leaks;
+    size_t count = 0;
+    for (size_t i = 0; i < after->site_count; i++) pair_add(pairs, &count, &after->sites[i], true);
+    for (size_t i = 0; i < before->site_count; i++) pair_add(pairs, &count, &before->sites[i], false);
+    qsort(pairs, count, sizeof *pairs, by_growth);
+    report_leaks_of(before, &old_leaks);
+    report_leaks_of(after, &new_leaks);
+    int64_t grown = (int64_t)(new_leaks.shown_bytes - old_leaks.shown_bytes);
+    printf("still allocated at exit: %" PRIu64 " -> %" PRIu64 " bytes (%+" PRId64 "), %" PRIu64 " -> %" PRIu64
+           " buffers\n",
+           old_leaks.shown_bytes, new_leaks.shown_bytes, grown, old_leaks.shown_count, new_leaks.shown_count);
+    for (size_t i = 0; i < count; i++) print_pair(&pairs[i]);
+    free(pairs);
+    return grown;
+}
+
+static uint64_t misuses(const struct report *report)
+{
+    uint64_t sum = report->misuses_left_out;
+    for (size_t i = 0; i < report->misuse_count; i++) sum += report->misuses[i].count;
+    return sum;
+}
+
+static void print_change(const char *what, uint64_t before, uint64_t after)
+{
+    if (before != after) printf("%s: %" PRIu64 " -> %" PRIu64 "\n", what, before, after);
+}
+
+int command_diff(int count, char **arguments)
+{
+    bool fail = false;
+    int64_t allowed = 0;
+    int at = 1;
+    for (; at < count && arguments[at][0] == '-' && arguments[at][1]; at++) {
+        const char *value = strchr(arguments[at], '=');
+        if (strncmp(arguments[at], "--fail-on-growth", 16) != 0 || (arguments[at][16] && arguments[at] + 16 != value))
+            return usage_error("diff", "unknown option %s", arguments[at]);
+        fail = true;
+        if (value) allowed = atoll(value + 1);
+    }
+    if (count - at != 2) return usage_error("diff", "two reports are compared");
+    const struct report *before = report_load(arguments[at]), *after = report_load(arguments[at + 1]);
+    if (!before || !after) return EXIT_TROUBLE;
+    int64_t grown = diff_leaks(before, after);
+    print_change("wrong frees", misuses(before), misuses(after));
+    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) {
+        char what[64];
+        snprintf(what, sizeof what, "peak of %s memory, bytes", report_kind_names[kind]);
+        print_change(what, before->totals[kind].peak_bytes, after->totals[kind].peak_bytes);
+    }
+    for (unsigned i = 0; i < REPORT_STATISTICS; i++)
+        print_change(report_statistic_names[i], before->statistics[i], after->statistics[i]);
+    bool worse = grown > allowed || misuses(after) > misuses(before);
+    if (fail && worse) printf("leaks or wrong frees grew\n");
+    return fail && worse ? EXIT_BAD : EXIT_GOOD;
+}

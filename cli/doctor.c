@@ -1,0 +1,286 @@
+/* doctor: each thing that must hold for the shim to work, and what to do where it does not. */
+#include "cli/cli.h"
+
+#include <cuda.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+static bool sick;
+
+static void finding(const char *mark, const char *format, va_list arguments)
+{
+    printf("%s ", mark);
+    vprintf(format, arguments);
+    printf("\n");
+}
+
+#define FINDING(name, mark, bad)                                                                                       \
+    static __attribute__((format(printf, 1, 2))) void name(const char *format, ...)                                    \
+    {                                                                                                                  \
+        va_list arguments;                                                                                             \
+        va_start(arguments, format);                                                                                   \
+        finding(mark, format, arguments);                                                                              \
+        va_end(arguments);                                                                                             \
+        sick |= bad;                                                                                                   \
+    }
+FINDING(good, "ok  ", false)
+FINDING(hint, "note", false) /* it works, with a limit */
+FINDING(fault, "BAD ", true)
+
+static void remedy(const char *text) { printf("     -> %s\n", text); }
+
+/* Runs `look` in a child, since drivers may crash; false: it did. */
+static bool look_apart(void (*look)(void))
+{
+    int status = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        look();
+        fflush(stdout);
+        _exit(sick);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) return false;
+    sick |= WEXITSTATUS(status) != 0;
+    return true;
+}
+
+static void look_at_device(void *driver, int ordinal)
+{
+    CUresult (*attribute)(int *, CUdevice_attribute, CUdevice) =
+        (CUresult(*)(int *, CUdevice_attribute, CUdevice))dlsym(driver, "cuDeviceGetAttribute");
+    CUresult (*name_of)(char *, int, CUdevice) = (CUresult(*)(char *, int, CUdevice))dlsym(driver, "cuDeviceGetName");
+    int map = 0, same = 0, registers = 0, vmm = 0, integrated = 0;
+    char name[128] = "unknown";
+    if (!attribute || !name_of) return;
+    name_of(name, sizeof name, ordinal);
+    attribute(&map, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, ordinal);
+    attribute(&same, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, ordinal);
+    attribute(&registers, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, ordinal);
+    attribute(&vmm, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, ordinal);
+    attribute(&integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED, ordinal);
+    if (!map || !registers || !same) {
+        hint("device %d, %s: host memory cannot be %s", ordinal, name,
+             !registers ? "registered" : "used at its own address");
+        remedy("small buffers stay on this device and large copies are staged; other devices of the machine are not "
+               "affected");
+    } else if (!vmm) {
+        hint("device %d, %s: addresses cannot change what is behind them", ordinal, name);
+        remedy("ZCSHIM_MODE=always works, with buffers that stay on the host; auto leaves small buffers native");
+    } else {
+        good("device %d, %s: small buffers can move%s", ordinal, name,
+             integrated ? " (integrated: they always live on the host)" : "");
+    }
+}
+
+static void look_at_driver(void)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!driver) {
+        fault("no CUDA driver: %s", dlerror());
+        remedy("install the NVIDIA driver; in a container start it with --gpus all (NVIDIA Container Toolkit)");
+        return;
+    }
+    CUresult (*init)(unsigned) = (CUresult(*)(unsigned))dlsym(driver, "cuInit");
+    CUresult (*version_of)(int *) = (CUresult(*)(int *))dlsym(driver, "cuDriverGetVersion");
+    CUresult (*count_of)(int *) = (CUresult(*)(int *))dlsym(driver, "cuDeviceGetCount");
+    int version = 0, count = 0;
+    CUresult result = init && version_of && count_of ? init(0) : CUDA_ERROR_NOT_FOUND;
+    if (result != CUDA_SUCCESS || version_of(&version) != CUDA_SUCCESS || count_of(&count) != CUDA_SUCCESS ||
+        count == 0) {
+        fault("the CUDA driver does not start (error %d)", (int)result);
+        remedy(result == CUDA_ERROR_NO_DEVICE
+                   ? "no GPU is visible: look at nvidia-smi and CUDA_VISIBLE_DEVICES"
+                   : "nvidia-smi says more; kernel module and library must be of one version");
+        return;
+    }
+    if (version < 11030) {
+        fault("the driver is of CUDA %d.%d", version / 1000, version % 1000 / 10);
+        remedy("install a driver of CUDA 11.3 or later");
+        return;
+    }
+    good("the driver is of CUDA %d.%d, with %d device%s", version / 1000, version % 1000 / 10, count,
+         count == 1 ? "" : "s");
+    for (int i = 0; i < count; i++) look_at_device(driver, i);
+}
+
+static void look_at_library(void)
+{
+    const char *library = library_path();
+    if (!library) {
+        fault("libzcshim.so was not found");
+        remedy("make install, or name it in ZCSHIM_LIB");
+        return;
+    }
+    int status = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("LD_PRELOAD", library, 1);
+        setenv("ZCSHIM_REPORT", "off", 1);
+        execl("/bin/sh", "sh", "-c", "exec 2>&1; test \"$(/bin/cat </dev/null)\" = ''", (char *)NULL);
+        _exit(127);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+        fault("%s cannot be preloaded", library);
+        remedy("LD_PRELOAD=it /bin/true says why; it must be of this machine's kind and C library");
+        return;
+    }
+    good("%s loads", library);
+}
+
+static void look_at_settings(void)
+{
+    char number[32] = "";
+    int fd = open("/proc/sys/vm/unprivileged_userfaultfd", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && read(fd, number, sizeof number - 1) > 0 && number[0] == '0' && geteuid() != 0) {
+        hint("this user may not watch memory (userfaultfd)");
+        remedy("large blocks are copied instead of lent; sysctl vm.unprivileged_userfaultfd=1 allows it");
+    }
+    if (fd >= 0) close(fd);
+    const char *mode = getenv("ZCSHIM_MODE");
+    if (mode && strcmp(mode, "off") == 0) hint("ZCSHIM_MODE=off is set: the shim does nothing");
+}
+
+/* The program as a file. */
+struct image {
+    const unsigned char *data;
+    size_t bytes;
+};
+
+static char *find_program(const char *name)
+{
+    if (strchr(name, '/')) return must_format("%s", name);
+    for (const char *at = getenv("PATH"); at && *at; at += *at == ':') {
+        size_t length = strcspn(at, ":");
+        char *path = must_format("%.*s/%s", (int)length, at, name);
+        if (access(path, X_OK) == 0) return path;
+        at += length;
+    }
+    return must_format("%s", name);
+}
+
+static bool has(const struct image *image, const char *text)
+{
+    return memmem(image->data, image->bytes, text, strlen(text)) != NULL;
+}
+
+static bool dynamically_linked(const struct image *image)
+{
+    const Elf64_Ehdr *header = (const void *)image->data;
+    const Elf64_Phdr *segment = (const void *)(image->data + header->e_phoff);
+    if (header->e_phoff + (size_t)header->e_phnum * sizeof *segment > image->bytes) return false;
+    for (unsigned i = 0; i < header->e_phnum; i++)
+        if (segment[i].p_type == PT_INTERP) return true;
+    return false;
+}
+
+static void look_at_privileges(const char *path, const struct stat *status)
+{
+    bool setuid = (status->st_mode & S_ISUID) && status->st_uid != getuid(),
+         setgid = (status->st_mode & S_ISGID) && status->st_gid != getgid();
+    if (setuid || setgid || getxattr(path, "security.capability", NULL, 0) > 0) {
+        fault("%s changes its privileges when it starts, and then nothing is preloaded", path);
+        remedy(
+            "run a copy without set-user-id and capabilities (cp drops them), or use the shim in a process it starts");
+    }
+}
+
+static void look_at_frameworks(const char *path, const struct image *image)
+{
+    if (has(image, "import jax") || has(image, "from jax") || has(image, "import tensorflow")) {
+        hint("%s uses a framework with an allocator of its own (VMM)", path);
+        remedy("its buffers do not move; large copies from and to host memory are sped up all the same");
+    }
+    if (has(image, "import torch") || has(image, "from torch") || has(image, "import cupy")) {
+        hint("%s uses a framework that packs small buffers into blocks of 2 MiB", path);
+        remedy("those do not move; large copies from and to host memory are sped up all the same");
+    }
+}
+
+static void look_at_script(const char *path, const struct image *image)
+{
+    size_t length = 2;
+    while (length < image->bytes && length < 200 && image->data[length] != '\n') length++;
+    good("%s is a script of %.*s", path, (int)length - 2, image->data + 2);
+    look_at_frameworks(path, image);
+}
+
+static void look_at_elf(const char *path, const struct image *image)
+{
+    const Elf64_Ehdr *header = (const void *)image->data;
+#ifdef __aarch64__
+    int machine = EM_AARCH64;
+#else
+    int machine = EM_X86_64;
+#endif
+    if (image->data[EI_CLASS] != ELFCLASS64 || header->e_machine != machine) {
+        fault("%s is %s", path,
+              image->data[EI_CLASS] != ELFCLASS64 ? "a 32-bit program" : "for another kind of processor");
+        remedy("CUDA has no driver for it; build it for this machine");
+    } else if (!dynamically_linked(image)) {
+        fault("%s is statically linked: nothing can be preloaded into it", path);
+        remedy("link the C library dynamically; the CUDA runtime may stay static, as nvcc does by default");
+    } else if (has(image, "libcuda.so") || has(image, "libcudart") || has(image, "libtorch") ||
+               has(image, "libcublas")) {
+        good("%s is dynamically linked and uses CUDA", path);
+    } else {
+        hint("%s does not name a CUDA library itself", path);
+        remedy("it may load one later, as interpreters do; zcshim run shows in its report whether CUDA was seen");
+    }
+}
+
+static void look_at_program(const char *name)
+{
+    char *path = find_program(name);
+    struct stat status;
+    struct image image = {NULL, 0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+        fault("%s: %s", path, fd < 0 ? strerror(errno) : "not a program");
+        remedy("give the program as you would start it");
+        return;
+    }
+    if (access(path, X_OK) != 0) {
+        hint("%s is not executable", path);
+        remedy("if it is a script, start its interpreter with it: zcshim run python3 it");
+    }
+    image.bytes = (size_t)status.st_size;
+    image.data = image.bytes ? mmap(NULL, image.bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    close(fd);
+    if (image.data == MAP_FAILED) return;
+    look_at_privileges(path, &status);
+    if (image.bytes > sizeof(Elf64_Ehdr) && memcmp(image.data, ELFMAG, SELFMAG) == 0)
+        look_at_elf(path, &image);
+    else if (image.bytes > 2 && memcmp(image.data, "#!", 2) == 0)
+        look_at_script(path, &image);
+    else
+        look_at_frameworks(path, &image);
+}
+
+int command_doctor(int count, char **arguments)
+{
+    if (count > 1 && arguments[1][0] == '-' && strcmp(arguments[1], "--") != 0)
+        return usage_error("doctor", "unknown option %s", arguments[1]);
+    look_at_library();
+    if (!look_apart(look_at_driver)) {
+        fault("the CUDA driver crashes when it starts");
+        remedy("nvidia-smi and the kernel's log (dmesg) say more");
+    }
+    look_at_settings();
+    int at = count > 1 && strcmp(arguments[1], "--") == 0 ? 2 : 1;
+    if (at < count) look_at_program(arguments[at]);
+    printf(sick ? "it will not work here as it is\n" : "it will work\n");
+    return sick ? EXIT_BAD : EXIT_GOOD;
+}
