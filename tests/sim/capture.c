@@ -172,7 +172,7 @@ static void parameters_fill(CUgraphNode node)
     }
 }
 
-CUresult capture_add(CUstream stream, struct work *work)
+CUresult capture_add_typed(CUstream stream, struct work *work, CUgraphNodeType type)
 {
     struct capture *capture = stream->capture;
     if (capture->invalid) {
@@ -180,10 +180,15 @@ CUresult capture_add(CUstream stream, struct work *work)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
     struct frontier *frontier = frontier_of(stream);
-    CUgraphNode node = graph_add(capture->graph, node_type(work->kind), work, frontier->nodes, frontier->count);
+    CUgraphNode node = graph_add(capture->graph, type, work, frontier->nodes, frontier->count);
     parameters_fill(node);
     frontier_set(stream, &node, 1);
     return CUDA_SUCCESS;
+}
+
+CUresult capture_add(CUstream stream, struct work *work)
+{
+    return capture_add_typed(stream, work, node_type(work->kind));
 }
 
 /* The event remembers what the stream's next node would wait for: through an empty node when that is not one node. */
@@ -204,12 +209,21 @@ CUresult capture_event_record(CUstream stream, CUevent event)
     return CUDA_SUCCESS;
 }
 
-bool capture_event_is_captured(CUevent event)
+static struct capture *event_capture(CUevent event)
 {
-    if (!event->capture) return false;
-    for (struct capture *each = captures; each; each = each->next)
-        if (each == event->capture && each->id == event->capture_id) return true;
-    return false;
+    for (struct capture *each = event->capture ? captures : NULL; each; each = each->next)
+        if (each == event->capture && each->id == event->capture_id) return each;
+    return NULL;
+}
+
+bool capture_event_is_captured(CUevent event) { return event_capture(event) != NULL; }
+
+CUresult capture_refuses_event(CUevent event)
+{
+    struct capture *capture = event_capture(event);
+    if (!capture) return capture_refuses_unsafe();
+    capture->invalid = true;
+    return CUDA_ERROR_CAPTURED_EVENT;
 }
 
 CUresult capture_event_wait(CUstream stream, CUevent event)

@@ -79,7 +79,6 @@ static void context_destroy(CUcontext context)
     }
     allocations_forget(context);
     spans_forget(context);
-    reservations_forget(context);
     context->magic = 0;
     sim_notify();
 }

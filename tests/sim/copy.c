@@ -2,7 +2,8 @@
  *   - a copy with a pageable end that the device writes to returns when the bytes have arrived;
  *   - pageable sources are staged, up to 2 MiB behind a busy stream, and may be reused on return;
  *   - pinned host memory and device memory together are asynchronous in the Async forms;
- *   - registered memory named as a device address, with a host partner, blocks until the stream drains;
+ *   - host memory at both ends, pinned or not, blocks until the stream drains: so does registered memory that is named
+ * as a device address, with a host partner;
  *   - plain DtoD does not wait unless an end is registered memory.
  */
 #include "copy.h"
@@ -28,7 +29,6 @@ static CUresult end_resolve(const struct claimed_end *end, const struct copy_req
         /* Addresses of a device's that are nobody's memory: neither end may be there. */
         return end->claim == CLAIM_DEVICE || !end->address ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     }
-    if (end->claim == CLAIM_HOST && location.place == PLACE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
     return location_holds(&location, end->address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -46,21 +46,29 @@ static bool is_on_device(enum place place)
 
 enum manner { WAIT, RETURN, STAGE };
 
-static enum manner copy_manner(const struct copy_request *request, const struct copy *copy)
+static bool wants_sync(uint64_t address, enum place place)
+{
+    struct allocation *allocation = place == PLACE_DEVICE ? allocation_at(address) : NULL;
+    return allocation && allocation->sync_operations;
+}
+
+static enum manner copy_manner(const struct copy_request *request, const struct copy *copy, CUstream stream)
 {
     enum place to = copy->to.place, from = copy->from.place;
-    bool device_to_device = request->to.claim != CLAIM_HOST && request->from.claim != CLAIM_HOST;
+    if (request->batch) return RETURN;
     if (to == PLACE_PAGEABLE) return WAIT;
     if (from == PLACE_PAGEABLE) {
         if (!is_on_device(to)) return WAIT;
-        return request->async || request->per_thread ? STAGE : WAIT;
+        /* A per-thread copy waits for what its own stream has queued, not for the legacy stream. */
+        if (!request->async && request->per_thread) return stream->completed < stream->submitted ? WAIT : STAGE;
+        return request->async ? STAGE : WAIT;
     }
-    if (is_on_device(to) && is_on_device(from)) return RETURN;
-    if (!request->async) return WAIT;
-    if (is_on_device(to) || is_on_device(from)) return RETURN;
-    /* Both ends are pinned host memory. */
-    bool named_as_device = request->to.claim == CLAIM_DEVICE && request->from.claim == CLAIM_DEVICE;
-    return device_to_device && named_as_device ? RETURN : WAIT;
+    if (is_on_device(to) && is_on_device(from)) {
+        bool sync = wants_sync(copy->to.address, to) || wants_sync(copy->from.address, from);
+        return !request->async && sync ? WAIT : RETURN;
+    }
+    /* Pinned memory: as one end, asynchronous in the Async forms; as both, never. */
+    return request->async && (is_on_device(to) || is_on_device(from)) ? RETURN : WAIT;
 }
 
 /* Takes the bytes of a pageable source now, if the driver would; waits for room behind a busy stream. */
@@ -91,9 +99,8 @@ static CUresult copy_by_stream(CUstream stream, const struct copy_request *reque
         return capture_add(stream, work);
     }
     CUresult result = capture_refuses_legacy(stream);
-    if (!result && !request->async) result = capture_refuses_unsafe();
     if (result) return result;
-    enum manner manner = copy_manner(request, &work->copy);
+    enum manner manner = copy_manner(request, &work->copy, stream);
     if (manner == STAGE && !copy_stage(stream, &work->copy)) manner = WAIT;
     if (manner == WAIT) return stream_run_here(stream, work);
     stream_submit(stream, work, NULL);
@@ -107,6 +114,7 @@ CUresult copy_submit(const struct copy_request *request)
     sim_lock();
     CUresult result = stream_resolve(request->stream, request->per_thread, &stream);
     bool nothing = !request->width || !request->height || !request->depth;
+    if (!result && nothing && !request->async) result = capture_refuses_legacy(stream);
     if (!result && !nothing) result = copy_canonical(request, &work.copy);
     if (!result && !nothing) result = copy_by_stream(stream, request, &work);
     sim_unlock();

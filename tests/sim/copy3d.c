@@ -1,9 +1,5 @@
-/* Copies of two and three dimensions, and arrays as the plain memory that they are here. */
+/* Copies of two and three dimensions. */
 #include "copy.h"
-
-#define ARRAY_MAGIC 0x41525230u
-
-static bool array_valid(CUarray array) { return array && array->magic == ARRAY_MAGIC; }
 
 /* One end of a 3D copy: type, the three ways to say where, offsets, pitch and rows. */
 static CUresult end_from(CUmemorytype type, const void *host, CUdeviceptr device, CUarray array, size_t x, size_t y,
@@ -129,63 +125,73 @@ ASYNC(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D, copied_3d)
 SYNC(cuMemcpy3DPeer, CUDA_MEMCPY3D_PEER, copied_3d_peer)
 ASYNC(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER, copied_3d_peer)
 
-static CUresult array_create(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
+/* One operand of a 3D batch: pitched memory or an array. */
+static CUresult operand_end(const CUmemcpy3DOperand *operand, const CUextent3D *extent,
+                            const struct copy_request *request, struct claimed_end *end)
 {
-    if (!array || !descriptor || !descriptor->Width) return CUDA_ERROR_INVALID_VALUE;
-    size_t channel = descriptor->Format & 0x2 || descriptor->Format == CU_AD_FORMAT_HALF ? 2 : 1;
-    if (descriptor->Format == CU_AD_FORMAT_UNSIGNED_INT32 || descriptor->Format == CU_AD_FORMAT_SIGNED_INT32 ||
-        descriptor->Format == CU_AD_FORMAT_FLOAT)
-        channel = 4;
-    unsigned channels = descriptor->NumChannels;
-    if (channels != 1 && channels != 2 && channels != 4) return CUDA_ERROR_INVALID_VALUE;
-    struct CUarray_st *made = calloc(1, sizeof *made);
-    made->magic = ARRAY_MAGIC;
-    made->descriptor = *descriptor;
-    made->element_bytes = channel * channels;
-    made->pitch = descriptor->Width * made->element_bytes;
-    made->slice = made->pitch * (descriptor->Height ? descriptor->Height : 1);
-    made->bytes = made->slice * (descriptor->Depth ? descriptor->Depth : 1);
-    made->data = calloc(1, made->bytes);
-    *array = made;
+    if (operand->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+        CUarray array = operand->op.array.array;
+        if (!array_valid(array)) return CUDA_ERROR_INVALID_HANDLE;
+        size_t x = operand->op.array.offset.x * array->element_bytes;
+        return end_from(CU_MEMORYTYPE_ARRAY, NULL, 0, array, x, operand->op.array.offset.y, operand->op.array.offset.z,
+                        0, 0, request, end);
+    }
+    size_t pitch = operand->op.ptr.rowLength ? operand->op.ptr.rowLength : extent->width;
+    size_t rows = operand->op.ptr.layerHeight ? operand->op.ptr.layerHeight : extent->height;
+    *end = (struct claimed_end){CLAIM_UNIFIED, operand->op.ptr.ptr, pitch, pitch * rows, 0};
     return CUDA_SUCCESS;
 }
 
-CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
+static CUresult batched_3d(size_t count, const CUDA_MEMCPY3D_BATCH_OP *copies, CUstream stream, bool per_thread)
 {
-    SIM_ENTER(cuArray3DCreate_v2);
-    return array_create(array, descriptor);
+    if (!count || !copies || !stream || stream == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < count && !result; i++) {
+        struct copy_request request = {.width = copies[i].extent.width,
+                                       .height = copies[i].extent.height,
+                                       .depth = copies[i].extent.depth,
+                                       .stream = stream,
+                                       .per_thread = per_thread,
+                                       .async = true};
+        result = operand_end(&copies[i].src, &copies[i].extent, &request, &request.from);
+        if (!result) result = operand_end(&copies[i].dst, &copies[i].extent, &request, &request.to);
+        if (!result) result = copy_submit(&request);
+    }
+    return result;
 }
 
-CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor)
+CUresult cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP *copies, unsigned long long flags,
+                                 CUstream stream)
 {
-    SIM_ENTER(cuArrayCreate_v2);
-    if (!descriptor) return CUDA_ERROR_INVALID_VALUE;
-    return array_create(array, &(CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
-                                                          .Height = descriptor->Height,
-                                                          .Format = descriptor->Format,
-                                                          .NumChannels = descriptor->NumChannels});
+    SIM_ENTER(cuMemcpy3DBatchAsync_v2);
+    return flags ? CUDA_ERROR_INVALID_VALUE : batched_3d(count, copies, stream, false);
 }
 
-CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray array)
+CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP *copies, unsigned long long flags,
+                                      CUstream stream)
 {
-    SIM_ENTER(cuArray3DGetDescriptor_v2);
-    if (!descriptor) return CUDA_ERROR_INVALID_VALUE;
-    if (!array_valid(array)) return CUDA_ERROR_INVALID_HANDLE;
-    *descriptor = array->descriptor;
-    return CUDA_SUCCESS;
+    SIM_ENTER(cuMemcpy3DBatchAsync_v2_ptsz);
+    return flags ? CUDA_ERROR_INVALID_VALUE : batched_3d(count, copies, stream, true);
 }
 
-CUresult cuArrayDestroy(CUarray array)
+static CUresult batched_3d_first(size_t count, CUDA_MEMCPY3D_BATCH_OP *copies, size_t *failed, unsigned long long flags,
+                                 CUstream stream, bool per_thread)
 {
-    SIM_ENTER(cuArrayDestroy);
-    if (!array_valid(array)) return CUDA_ERROR_INVALID_HANDLE;
-    CUcontext context;
-    sim_lock();
-    CUresult result = context_current(&context);
-    if (!result) context_drain(context);
-    sim_unlock();
-    if (result) return result;
-    array->magic = 0;
-    free(array->data);
-    return CUDA_SUCCESS;
+    CUresult result = flags ? CUDA_ERROR_INVALID_VALUE : batched_3d(count, copies, stream, per_thread);
+    if (result && failed) *failed = SIZE_MAX;
+    return result;
+}
+
+CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *copies, size_t *failed, unsigned long long flags,
+                              CUstream stream)
+{
+    SIM_ENTER(cuMemcpy3DBatchAsync);
+    return batched_3d_first(count, copies, failed, flags, stream, false);
+}
+
+CUresult cuMemcpy3DBatchAsync_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP *copies, size_t *failed,
+                                   unsigned long long flags, CUstream stream)
+{
+    SIM_ENTER(cuMemcpy3DBatchAsync_ptsz);
+    return batched_3d_first(count, copies, failed, flags, stream, true);
 }

@@ -95,7 +95,15 @@ static CUresult batch(const CUdeviceptr *to, const CUdeviceptr *from, const size
     if (!stream || stream == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; i < count && !result; i++)
-        result = linear(CLAIM_UNIFIED, to[i], CLAIM_UNIFIED, from[i], bytes[i], stream, per_thread, true);
+        result = copy_submit(&(struct copy_request){.to = {CLAIM_UNIFIED, to[i], bytes[i], bytes[i], 0},
+                                                    .from = {CLAIM_UNIFIED, from[i], bytes[i], bytes[i], 0},
+                                                    .width = bytes[i],
+                                                    .height = 1,
+                                                    .depth = 1,
+                                                    .stream = stream,
+                                                    .per_thread = per_thread,
+                                                    .async = true,
+                                                    .batch = true});
     return result;
 }
 

@@ -92,7 +92,6 @@ CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned fl
 static CUresult event_check(CUevent event)
 {
     if (!event_valid(event)) return CUDA_ERROR_INVALID_HANDLE;
-    if (capture_event_is_captured(event)) return CUDA_ERROR_CAPTURED_EVENT;
     return event->context->lost;
 }
 
@@ -103,9 +102,10 @@ static bool event_done(CUevent event)
 
 CUresult cuEventQuery(CUevent event)
 {
-    SIM_ENTER(cuEventQuery);
+    SIM_ENTER_ASK(cuEventQuery);
     sim_lock();
     CUresult result = event_check(event);
+    if (!result) result = capture_refuses_event(event);
     if (!result && !event_done(event)) result = CUDA_ERROR_NOT_READY;
     sim_unlock();
     return result;
@@ -116,6 +116,7 @@ CUresult cuEventSynchronize(CUevent event)
     SIM_ENTER(cuEventSynchronize);
     sim_lock();
     CUresult result = event_check(event);
+    if (!result) result = capture_refuses_event(event);
     if (!result) {
         struct dependency until = event->recorded;
         while (until.stream && until.stream->completed < until.sequence) sim_wait();
@@ -131,6 +132,8 @@ static CUresult elapsed(float *milliseconds, CUevent start, CUevent end)
     sim_lock();
     CUresult result = event_check(start);
     if (!result) result = event_check(end);
+    if (!result && (capture_event_is_captured(start) || capture_event_is_captured(end)))
+        result = CUDA_ERROR_CAPTURED_EVENT;
     if (!result && (start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) result = CUDA_ERROR_INVALID_HANDLE;
     if (!result && (!start->recorded.stream || !end->recorded.stream)) result = CUDA_ERROR_INVALID_HANDLE;
     if (!result && (!event_done(start) || !event_done(end))) result = CUDA_ERROR_NOT_READY;

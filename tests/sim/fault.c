@@ -50,7 +50,7 @@ CUresult call_enter(struct call_site *site, int needs)
     if (!needs) return CUDA_SUCCESS;
     if (sim.shut_down) return CUDA_ERROR_DEINITIALIZED;
     if (sim.forked || !sim.initialized) return CUDA_ERROR_NOT_INITIALIZED;
-    return in_host_function ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
+    return needs == 1 && in_host_function ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
 }
 
 void calls_report(void)

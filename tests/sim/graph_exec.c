@@ -66,12 +66,24 @@ CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *flags)
     return CUDA_SUCCESS;
 }
 
+/* A copy node whose registered memory has moved to the device since: the launch fails, and the context with it. */
+static bool graph_is_broken(CUgraph graph)
+{
+    for (CUgraphNode node = graph->nodes; node; node = node->next)
+        if (node->child ? graph_is_broken(node->child) : copy_registration_gone(&node->work)) return true;
+    return false;
+}
+
 static CUresult launched(CUgraphExec exec, CUstream handle, bool per_thread)
 {
     CUstream stream;
     sim_lock();
     CUresult result = stream_resolve(handle, per_thread, &stream);
     if (!result && !exec_valid(exec)) result = CUDA_ERROR_INVALID_VALUE;
+    if (!result && !stream->capture && graph_is_broken(exec->graph)) {
+        context_lose(stream->context, CUDA_ERROR_LAUNCH_FAILED);
+        result = stream->context->lost;
+    }
     if (!result) {
         /* What is launched is the graph of now: later updates are for later launches. */
         CUgraphExec now = calloc(1, sizeof *now);

@@ -1,6 +1,8 @@
 /* Memory that the CPU and the device share: allocated pinned, registered, managed. */
 #include "memory.h"
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static struct span *spans; /* by address */
 static size_t span_count, span_room;
@@ -26,11 +28,15 @@ struct span *span_at(uint64_t address)
     return index < span_count && spans[index].address <= address ? &spans[index] : NULL;
 }
 
+struct span *span_in(uint64_t address, size_t bytes)
+{
+    size_t index = span_index(address);
+    return index < span_count && spans[index].address < address + bytes ? &spans[index] : NULL;
+}
+
 CUresult span_add(struct span span)
 {
     size_t index = span_index(span.address);
-    if (index < span_count && spans[index].address < span.address + span.bytes)
-        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     if (span_count == span_room) {
         size_t room = span_room ? 2 * span_room : 64;
         struct span *grown = realloc(spans, room * sizeof *spans);
@@ -97,9 +103,12 @@ static CUresult pages_allocate(size_t bytes, enum span_kind kind, unsigned flags
 CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
 {
     SIM_ENTER(cuMemHostAlloc);
-    if (!pointer || !bytes || flags & ~7u) return CUDA_ERROR_INVALID_VALUE;
+    if (!pointer || flags & ~7u) return CUDA_ERROR_INVALID_VALUE;
+    *pointer = NULL;
+    if (!bytes) return CUDA_SUCCESS;
+    flags = (flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP; /* what cuMemHostGetFlags tells */
     sim_lock();
-    CUresult result = pages_allocate(bytes, SPAN_ALLOCATED, flags | CU_MEMHOSTALLOC_DEVICEMAP, pointer);
+    CUresult result = pages_allocate(bytes, SPAN_ALLOCATED, flags, pointer);
     sim_unlock();
     return result;
 }
@@ -120,8 +129,13 @@ CUresult cuMemFreeHost(void *pointer)
     CUcontext context;
     sim_lock();
     CUresult result = context_current(&context);
+    if (result == CUDA_ERROR_INVALID_CONTEXT) result = CUDA_SUCCESS;
     if (!result) result = capture_refuses_unsafe();
     struct span *span = span_at((uintptr_t)pointer);
+    if (!pointer) {
+        sim_unlock();
+        return result;
+    }
     if (!result && (!span || span->kind != SPAN_ALLOCATED || span->address != (uintptr_t)pointer))
         result = CUDA_ERROR_INVALID_VALUE;
     if (!result) {
@@ -146,11 +160,44 @@ CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
     return result;
 }
 
+/* Whether a page is of a file or shared, from the kernel's page map. */
+static bool page_is_of_file(uintptr_t address)
+{
+    uint64_t entry = 0;
+    int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    bool known = map >= 0 && pread(map, &entry, sizeof entry, (off_t)(address / 4096 * 8)) == sizeof entry;
+    if (map >= 0) close(map);
+    return known && entry >> 61 & 1;
+}
+
+/* A file's pages, shared and written to, cannot stay pinned; memory files can. */
+static bool maps_a_file_shared(uintptr_t address)
+{
+    FILE *maps = page_is_of_file(address) ? fopen("/proc/self/maps", "re") : NULL;
+    char line[512];
+    bool found = false;
+    while (maps && fgets(line, sizeof line, maps)) {
+        unsigned long start, end, offset, inode;
+        char access[8], path[256] = "";
+        unsigned major, minor;
+        if (sscanf(line, "%lx-%lx %7s %lx %x:%x %lu %255s", &start, &end, access, &offset, &major, &minor, &inode,
+                   path) < 7)
+            continue;
+        if (address < start || address >= end) continue;
+        found = access[3] == 's' && inode && strncmp(path, "/memfd:", 7) && strncmp(path, "/dev/zero", 9) &&
+                strncmp(path, "/dev/shm/", 9);
+        break;
+    }
+    if (maps) fclose(maps);
+    return found;
+}
+
 /* Pins as the driver does: every page must be there, and writable unless the program said that reading is enough. */
 static bool pages_can_be_pinned(uintptr_t address, size_t bytes, bool read_only)
 {
     uintptr_t start = address & ~(uintptr_t)4095, end = page_round(address + bytes);
-    return !madvise((void *)start, end - start, read_only ? MADV_POPULATE_READ : MADV_POPULATE_WRITE);
+    if (madvise((void *)start, end - start, read_only ? MADV_POPULATE_READ : MADV_POPULATE_WRITE)) return false;
+    return read_only || !maps_a_file_shared(start);
 }
 
 static CUresult registered(void *pointer, size_t bytes, unsigned flags)
@@ -162,17 +209,16 @@ static CUresult registered(void *pointer, size_t bytes, unsigned flags)
     if (!result) result = capture_refuses_unsafe();
     if (!result && (!sim.can_register || (!sim.can_map_host && flags & CU_MEMHOSTREGISTER_DEVICEMAP)))
         result = CUDA_ERROR_NOT_SUPPORTED;
-    if (!result && allocation_at((uintptr_t)pointer)) result = CUDA_ERROR_INVALID_VALUE;
     struct span span = {.address = (uintptr_t)pointer, .bytes = bytes, .kind = SPAN_REGISTERED, .flags = flags};
+    struct span *other = result ? NULL : span_in(span.address, bytes);
+    if (!result && (allocation_at(span.address) || (other && other->kind != SPAN_REGISTERED)))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result && (other || bytes >= (size_t)1 << 39)) result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    if (!result && !pages_can_be_pinned(span.address, bytes, flags & CU_MEMHOSTREGISTER_READ_ONLY))
+        result = CUDA_ERROR_INVALID_VALUE;
     if (!result) {
         span.context = context;
         span.device = context->device;
-        size_t index = span_index(span.address);
-        if (index < span_count && spans[index].address < span.address + span.bytes)
-            result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-        else if (bytes >= (size_t)1 << 39 ||
-                 !pages_can_be_pinned(span.address, bytes, flags & CU_MEMHOSTREGISTER_READ_ONLY))
-            result = CUDA_ERROR_INVALID_VALUE;
     }
     if (!result) result = span_add(span);
     sim_unlock();
@@ -197,19 +243,29 @@ CUresult cuMemHostUnregister(void *pointer)
     CUcontext context;
     sim_lock();
     CUresult result = context_current(&context);
+    if (result == CUDA_ERROR_INVALID_CONTEXT) result = CUDA_SUCCESS;
     if (!result) result = capture_refuses_unsafe();
-    struct span *span = span_at((uintptr_t)pointer);
-    if (!result && (!span || span->address != (uintptr_t)pointer))
+    struct location location;
+    location_of((uintptr_t)pointer, &location);
+    if (!result && pointer && location.place == PLACE_PAGEABLE)
         result = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    else if (!result && span->kind != SPAN_REGISTERED)
+    else if (!result &&
+             (!location.span || location.span->kind != SPAN_REGISTERED || location.base != (uintptr_t)pointer))
         result = CUDA_ERROR_INVALID_VALUE;
     if (!result) {
-        context_drain(span->context);
-        span = span_at((uintptr_t)pointer);
+        context_drain(location.span->context);
+        struct span *span = span_at((uintptr_t)pointer);
         if (span) span_remove(span);
     }
     sim_unlock();
     return result;
+}
+
+/* Mapped virtual memory answers here as if it were host memory; so does the real driver. */
+static bool is_mapping(uintptr_t address)
+{
+    struct allocation *allocation = allocation_at(address);
+    return allocation && allocation->kind == ALLOCATION_MAPPING;
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *pointer, unsigned flags)
@@ -219,8 +275,10 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *pointer, unsig
     CUcontext context;
     sim_lock();
     CUresult result = context_current(&context);
-    if (!result && (!sim.can_map_host || !span_at((uintptr_t)pointer))) result = CUDA_ERROR_INVALID_VALUE;
-    if (!result) *address = (uintptr_t)pointer;
+    struct span *span = span_at((uintptr_t)pointer);
+    bool mapped = (span && span->kind != SPAN_MANAGED && sim.can_map_host) || is_mapping((uintptr_t)pointer);
+    if (!result) *address = mapped ? (uintptr_t)pointer : 0;
+    if (!result && !mapped) result = CUDA_ERROR_INVALID_VALUE;
     sim_unlock();
     return result;
 }
@@ -233,8 +291,17 @@ CUresult cuMemHostGetFlags(unsigned *flags, void *pointer)
     sim_lock();
     CUresult result = context_current(&context);
     struct span *span = span_at((uintptr_t)pointer);
-    if (!result && (!span || span->kind == SPAN_MANAGED)) result = CUDA_ERROR_INVALID_VALUE;
-    if (!result) *flags = span->flags | (span->kind == SPAN_REGISTERED ? CU_MEMHOSTALLOC_DEVICEMAP : 0);
+    unsigned found = 0;
+    if (is_mapping((uintptr_t)pointer))
+        found = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+    else if (span && span->kind == SPAN_MANAGED)
+        found = CU_MEMHOSTALLOC_DEVICEMAP;
+    else if (span && span->kind == SPAN_ALLOCATED)
+        found = span->flags;
+    else if (span)
+        found = (span->flags & CU_MEMHOSTREGISTER_PORTABLE) | CU_MEMHOSTREGISTER_DEVICEMAP;
+    if (!result && !found) result = CUDA_ERROR_INVALID_VALUE;
+    if (!result) *flags = found;
     sim_unlock();
     return result;
 }

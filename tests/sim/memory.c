@@ -109,6 +109,12 @@ static void allocation_unlink(struct allocation *allocation)
     if (allocation->next) allocation->next->previous = allocation->previous;
 }
 
+bool chunk_is_there(uint64_t address)
+{
+    uintptr_t *entry = directory_entry(address);
+    return entry && *entry;
+}
+
 struct allocation *allocation_at(uint64_t address)
 {
     uintptr_t *entry = directory_entry(address);
@@ -301,7 +307,6 @@ void location_of(uint64_t address, struct location *location)
 {
     *location = (struct location){.place = PLACE_PAGEABLE, .base = address};
     struct allocation *allocation = allocation_at(address);
-    if (allocation && allocation->kind == ALLOCATION_MAPPING && !allocation->accessible) allocation = NULL;
     if (allocation) {
         *location = (struct location){
             .place = PLACE_DEVICE, .base = allocation->address, .bytes = allocation->bytes, .allocation = allocation};
@@ -318,7 +323,7 @@ void location_of(uint64_t address, struct location *location)
 
 bool location_holds(const struct location *location, uint64_t address, size_t bytes)
 {
-    if (location->place == PLACE_PAGEABLE) return false;
+    if (location->place == PLACE_PAGEABLE || (location->allocation && !location->allocation->accessible)) return false;
     uint64_t end = location->base + location->bytes;
     if (address >= location->base && bytes <= end - address) return true;
     if (!location->allocation || location->allocation->kind != ALLOCATION_MAPPING) return false;

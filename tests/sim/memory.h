@@ -27,16 +27,19 @@ struct allocation {
     CUmemoryPool pool;
     uint64_t id;
     bool accessible; /* a mapping before cuMemSetAccess is not */
-    bool writable, being_freed;
+    bool writable, being_freed, sync_operations, in_graph;
     CUmemGenericAllocationHandle handle; /* of a mapping */
     size_t handle_offset;
     struct allocation *next, *previous; /* all allocations */
 };
+bool chunk_is_there(uint64_t address);              /* device memory is mapped there, be it anybody's or free */
 struct allocation *allocation_at(uint64_t address); /* interior addresses too */
 CUresult allocation_create(CUcontext context, size_t bytes, enum allocation_kind kind, struct allocation **allocation);
 /* A name for memory that lies inside the simulator already, a kernel file's variable. */
 CUresult allocation_name(CUcontext context, char *inside, size_t bytes, struct allocation **allocation);
 void allocation_free(struct allocation *allocation);
+/* Frees it when what is queued in the stream is done. */
+void allocation_free_in(struct allocation *allocation, CUstream stream);
 void allocations_forget(CUcontext context);
 /* For vmm.c: chunks of a reservation show a mapping. */
 bool chunks_show(struct allocation *mapping);
@@ -54,13 +57,14 @@ struct span {
     uint64_t id;
 };
 struct span *span_at(uint64_t address);
+struct span *span_in(uint64_t address, size_t bytes); /* any that overlaps */
 CUresult span_add(struct span span);
 void span_remove(struct span *span);
 void spans_forget(CUcontext context);
 void managed_free(struct span *span);
 
 /* ---- vmm.c ---- */
-void reservations_forget(CUcontext context);
+bool reservation_bounds(uint64_t address, uint64_t *start, size_t *bytes);
 
 /* ---- what an address is ---- */
 struct location {

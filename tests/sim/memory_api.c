@@ -3,6 +3,7 @@
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
+    if (address) *address = 0;
     SIM_ENTER(cuMemAlloc_v2);
     if (!address || !bytes) return CUDA_ERROR_INVALID_VALUE;
     CUcontext context;
@@ -18,6 +19,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element_bytes)
 {
+    if (address) *address = 0;
+    if (pitch) *pitch = 0;
     SIM_ENTER(cuMemAllocPitch_v2);
     if (!address || !pitch || !width || !height) return CUDA_ERROR_INVALID_VALUE;
     if (element_bytes != 4 && element_bytes != 8 && element_bytes != 16) return CUDA_ERROR_INVALID_VALUE;
@@ -36,23 +39,29 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, s
     return result;
 }
 
-/* Waits for every stream of the context, as the real one does. */
+/* Waits for every stream of the context, as the real one does; a pool's memory is given back in stream order instead.
+ */
 static CUresult freed(CUdeviceptr address)
 {
     CUcontext context;
-    CUresult result = context_current(&context);
+    CUresult result = context_current(&context); /* none is needed, but a lost one is noticed */
+    if (result && result != CUDA_ERROR_INVALID_CONTEXT) return result;
+    result = capture_refuses_unsafe();
     if (result || !address) return result;
     struct location location;
-    result = capture_refuses_unsafe();
-    if (result) return result;
     location_of(address, &location);
     bool managed = location.place == PLACE_MANAGED;
     struct allocation *allocation = location.allocation;
-    if (location.base != address ||
-        (!managed && (!allocation || allocation->kind > ALLOCATION_POOL || allocation->being_freed)))
+    if (location.base != address || (!managed && (!allocation || allocation->kind > ALLOCATION_POOL)))
         return CUDA_ERROR_INVALID_VALUE;
+    if (allocation && allocation->being_freed) return CUDA_ERROR_INVALID_VALUE;
+    context = managed ? location.span->context : allocation->context;
+    if (allocation && allocation->kind == ALLOCATION_POOL) {
+        allocation_free_in(allocation, context->legacy);
+        return context->lost;
+    }
     if (allocation) allocation->being_freed = true;
-    context_drain(managed ? location.span->context : allocation->context);
+    context_drain(context);
     if (managed)
         managed_free(span_at(address));
     else
@@ -72,14 +81,13 @@ CUresult cuMemFree_v2(CUdeviceptr address)
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
     SIM_ENTER(cuMemGetInfo_v2);
-    if (!free_bytes || !total_bytes) return CUDA_ERROR_INVALID_VALUE;
     CUcontext context;
     sim_lock();
     CUresult result = context_current(&context);
     if (!result) {
         struct sim_device *device = &sim.devices[context->device];
-        *free_bytes = device->memory_bytes - device->used_bytes;
-        *total_bytes = device->memory_bytes;
+        if (free_bytes) *free_bytes = device->memory_bytes - device->used_bytes;
+        if (total_bytes) *total_bytes = device->memory_bytes;
     }
     sim_unlock();
     return result;
@@ -94,10 +102,11 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr a
     CUresult result = context_current(&context);
     if (!result) {
         location_of(address, &location);
-        if (location.place == PLACE_PAGEABLE) result = CUDA_ERROR_NOT_FOUND;
+        bool known = location.place != PLACE_PAGEABLE;
+        if (base) *base = known ? location.base : 0;
+        if (bytes) *bytes = known ? location.bytes : 0;
+        if (!known) result = CUDA_ERROR_NOT_FOUND;
     }
-    if (!result && base) *base = location.base;
-    if (!result && bytes) *bytes = location.bytes;
     sim_unlock();
     return result;
 }

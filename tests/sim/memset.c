@@ -26,7 +26,8 @@ static CUresult filled(CUdeviceptr address, size_t pitch, unsigned value, size_t
     if (!result && !nothing) result = fill_canonical(&work.fill);
     if (!result && !nothing && !async && stream->capture) result = capture_refuses_wait(stream);
     if (!result && !nothing) {
-        if (!async && work.fill.registration) {
+        struct allocation *allocation = allocation_at(address);
+        if (!async && (work.fill.registration || (allocation && allocation->sync_operations))) {
             result = capture_refuses_legacy(stream);
             if (!result) result = stream_run_here(stream, &work);
         } else {

@@ -35,10 +35,11 @@ static CUresult allocated(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
 {
     CUstream stream;
     struct allocation *allocation;
-    if (!address || !bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (!address) return CUDA_ERROR_INVALID_VALUE;
+    *address = 0;
+    if (!bytes) return CUDA_SUCCESS;
     sim_lock();
     CUresult result = stream_resolve(handle, per_thread, &stream);
-    if (!result && stream->capture) result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; /* needs alloc nodes */
     if (!result) result = capture_refuses_legacy(stream);
     if (!result && !pool) pool = pool_current(stream->context->device);
     if (!result) result = allocation_create(stream->context, bytes, ALLOCATION_POOL, &allocation);
@@ -47,6 +48,11 @@ static CUresult allocated(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
         pool->used += bytes;
         if (pool->used > pool->used_high) pool->used_high = pool->used;
         *address = allocation->address;
+        if (stream->capture) { /* the memory is there from now on; a node stands for it */
+            struct work work = {.kind = WORK_EMPTY};
+            allocation->in_graph = true;
+            result = capture_add_typed(stream, &work, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+        }
     }
     sim_unlock();
     return result;
@@ -76,6 +82,22 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t bytes, CUmemo
     return pool_valid(pool) ? allocated(address, bytes, pool, stream, true) : CUDA_ERROR_INVALID_VALUE;
 }
 
+void allocation_free_in(struct allocation *allocation, CUstream stream)
+{
+    allocation->being_freed = true;
+    if (allocation->pool) allocation->pool->used -= allocation->bytes;
+    stream_submit(stream, &(struct work){.kind = WORK_FREE, .free = {allocation->address}}, NULL);
+}
+
+/* In a capture: memory that was allocated in it. */
+static CUresult freed_in_capture(CUstream stream, CUdeviceptr address)
+{
+    struct allocation *allocation = allocation_at(address);
+    if (!allocation->in_graph) return CUDA_ERROR_INVALID_VALUE;
+    struct work work = {.kind = WORK_EMPTY};
+    return capture_add_typed(stream, &work, CU_GRAPH_NODE_TYPE_MEM_FREE);
+}
+
 /* Takes what cuMemAlloc gave, too. */
 static CUresult freed(CUdeviceptr address, CUstream handle, bool per_thread)
 {
@@ -83,15 +105,19 @@ static CUresult freed(CUdeviceptr address, CUstream handle, bool per_thread)
     sim_lock();
     CUresult result = stream_resolve(handle, per_thread, &stream);
     struct allocation *allocation = allocation_at(address);
-    if (!result && (!allocation || allocation->address != address || allocation->kind > ALLOCATION_POOL ||
-                    allocation->being_freed))
+    struct location location;
+    location_of(address, &location);
+    if (!result && address && location.place == PLACE_MANAGED) result = CUDA_ERROR_NOT_SUPPORTED;
+    if (!result && address &&
+        (!allocation || allocation->address != address || allocation->kind > ALLOCATION_POOL ||
+         allocation->being_freed))
         result = CUDA_ERROR_INVALID_VALUE;
-    if (!result && stream->capture) result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (!result) result = capture_refuses_legacy(stream);
-    if (!result) {
-        allocation->being_freed = true;
-        if (allocation->pool) allocation->pool->used -= allocation->bytes;
-        stream_submit(stream, &(struct work){.kind = WORK_FREE, .free = {address}}, NULL);
+    if (!result && address && stream->capture) {
+        result = freed_in_capture(stream, address);
+    } else if (!result && address) {
+        if (allocation->kind == ALLOCATION_PLAIN) result = capture_refuses_unsafe();
+        if (!result) result = capture_refuses_legacy(stream);
+        if (!result) allocation_free_in(allocation, stream);
     }
     sim_unlock();
     return result;

@@ -29,7 +29,7 @@ static CUresult look_up(const char *name, void **function, int version, cuuint64
         *status = best    ? CU_GET_PROC_ADDRESS_SUCCESS
                   : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                           : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return best ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,

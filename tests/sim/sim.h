@@ -37,7 +37,7 @@ struct call_site {
     atomic_bool listed;
 };
 /* Counts the call, and says what it must fail with at once: an injected fault, a call before cuInit, after shutdown, in
- * a forked child or from a host function. needs: 0 anything, 1 cuInit. */
+ * a forked child or from a host function. needs: 0 nothing, 1 cuInit and no host function, 2 cuInit. */
 CUresult call_enter(struct call_site *site, int needs);
 void calls_report(void);
 #define SIM_ENTER_NEEDS(symbol, needs)                                                                                 \
@@ -48,6 +48,7 @@ void calls_report(void);
     } while (0)
 #define SIM_ENTER(symbol)     SIM_ENTER_NEEDS(symbol, 1)
 #define SIM_ENTER_ANY(symbol) SIM_ENTER_NEEDS(symbol, 0)
+#define SIM_ENTER_ASK(symbol) SIM_ENTER_NEEDS(symbol, 2)
 
 /* ---- state.c ---- */
 struct sim_device {

@@ -76,6 +76,8 @@ struct work {
 };
 /* Does it, without the lock; what it answers loses the context. `replayed`: as a node of a graph. */
 CUresult work_run(const struct work *work, CUcontext context, bool replayed);
+/* locked: a copy's registered end is no longer one */
+bool copy_registration_gone(const struct work *work);
 void work_release(struct work *work); /* what it owns */
 CUresult work_copy(struct work *to, const struct work *from);
 
@@ -153,9 +155,12 @@ CUresult capture_refuses_legacy(CUstream stream);
 CUresult capture_refuses_wait(CUstream stream);
 CUresult capture_refuses_context(CUcontext context);
 CUresult capture_add(CUstream stream, struct work *work);
+CUresult capture_add_typed(CUstream stream, struct work *work, CUgraphNodeType type);
 CUresult capture_event_record(CUstream stream, CUevent event);
 CUresult capture_event_wait(CUstream stream, CUevent event);
 bool capture_event_is_captured(CUevent event);
+/* A wait or query of this event. */
+CUresult capture_refuses_event(CUevent event);
 void capture_forget(CUstream stream);
 
 #endif

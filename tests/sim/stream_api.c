@@ -46,6 +46,7 @@ static CUresult queried(CUstream handle, bool per_thread)
     CUresult result = stream_resolve(handle, per_thread, &stream);
     if (!result) result = capture_refuses_wait(stream);
     if (!result) result = capture_refuses_legacy(stream);
+    if (!result) result = capture_refuses_unsafe();
     if (!result && !stream_is_idle(stream)) result = CUDA_ERROR_NOT_READY;
     sim_unlock();
     return result;
@@ -58,6 +59,7 @@ static CUresult synchronized(CUstream handle, bool per_thread)
     CUresult result = stream_resolve(handle, per_thread, &stream);
     if (!result) result = capture_refuses_wait(stream);
     if (!result) result = capture_refuses_legacy(stream);
+    if (!result) result = capture_refuses_unsafe();
     if (!result) result = stream_drain(stream);
     sim_unlock();
     return result;
@@ -78,7 +80,19 @@ static CUresult synchronized(CUstream handle, bool per_thread)
         return call;                                                                                                   \
     }
 
-TWINS(cuStreamQuery, (CUstream stream), queried(stream, per_thread))
+/* The one question that a host function may ask. */
+CUresult cuStreamQuery(CUstream stream)
+{
+    SIM_ENTER_ASK(cuStreamQuery);
+    return queried(stream, false);
+}
+
+CUresult cuStreamQuery_ptsz(CUstream stream)
+{
+    SIM_ENTER_ASK(cuStreamQuery_ptsz);
+    return queried(stream, true);
+}
+
 TWINS(cuStreamSynchronize, (CUstream stream), synchronized(stream, per_thread))
 
 enum question { ASK_PRIORITY, ASK_FLAGS, ASK_ID, ASK_CONTEXT, ASK_DEVICE };

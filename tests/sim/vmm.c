@@ -76,8 +76,8 @@ CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignmen
     sim_lock();
     CUcontext context = NULL;
     context_current(&context);
-    CUresult result = capture_refuses_unsafe();
-    char *outside = result ? NULL : address_reserve(bytes + slack), *inside = outside ? address_reserve(bytes) : NULL;
+    CUresult result = CUDA_SUCCESS;
+    char *outside = address_reserve(bytes + slack), *inside = outside ? address_reserve(bytes) : NULL;
     if (!result && !inside) result = CUDA_ERROR_OUT_OF_MEMORY;
     if (!result) {
         struct reservation *made = calloc(1, sizeof *made);
@@ -117,7 +117,7 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
     struct reservation *reservation = reservation_at(address, bytes);
     CUresult result = CUDA_SUCCESS;
     if (!reservation || reservation->address != address || reservation->bytes != bytes ||
-        range_is_mapped_at_all(address, bytes))
+        range_is_mapped_at_all(address, bytes) || span_in(address, bytes))
         result = CUDA_ERROR_INVALID_VALUE;
     if (!result) reservation_end(reservation);
     sim_unlock();
@@ -153,8 +153,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *id, size_t bytes, const CUmem
     CUresult result = properties_check(properties);
     if (result) return result;
     sim_lock();
-    result = capture_refuses_unsafe();
-    int64_t physical = result ? -1 : physical_take(properties->location.id, bytes);
+    int64_t physical = physical_take(properties->location.id, bytes);
     if (!result && physical < 0) result = CUDA_ERROR_OUT_OF_MEMORY;
     if (!result) {
         struct handle *made = calloc(1, sizeof *made);
@@ -199,8 +198,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
     CUresult result = CUDA_SUCCESS;
     if (!reservation || !handle || bytes > handle->bytes || range_is_mapped_at_all(address, bytes))
         result = CUDA_ERROR_INVALID_VALUE;
-    for (uint64_t at = address; !result && at < address + bytes; at += 4096)
-        if (span_at(at)) result = CUDA_ERROR_INVALID_VALUE; /* registered memory is in the way */
+    if (!result && span_in(address, bytes)) result = CUDA_ERROR_INVALID_VALUE; /* registered memory is in the way */
     if (!result) {
         struct allocation *mapping = calloc(1, sizeof *mapping);
         *mapping = (struct allocation){.address = address,
@@ -284,14 +282,14 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
     if (!sim.vmm) return CUDA_ERROR_NOT_SUPPORTED;
     if (!flags || !location) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
-    struct allocation *mapping = allocation_at(address);
-    CUresult result = mapping && mapping->kind == ALLOCATION_MAPPING ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        *flags = mapping->writable     ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-                 : mapping->accessible ? CU_MEM_ACCESS_FLAGS_PROT_READ
-                                       : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    struct allocation *allocation = allocation_at(address);
+    *flags = 0;
+    if (allocation && allocation->kind == ALLOCATION_MAPPING)
+        *flags = allocation->writable     ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                 : allocation->accessible ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                                          : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     sim_unlock();
-    return result;
+    return allocation ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *id, void *pointer)
@@ -322,15 +320,11 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
     return handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-void reservations_forget(CUcontext context)
+bool reservation_bounds(uint64_t address, uint64_t *start, size_t *bytes)
 {
-    for (struct reservation *each = reservations, *next; each; each = next) {
-        next = each->next;
-        if (each->context != context) continue;
-        for (uint64_t at = each->address; at < each->address + each->bytes; at += SIM_CHUNK_BYTES) {
-            struct allocation *mapping = allocation_at(at);
-            if (mapping) mapping_end(mapping);
-        }
-        reservation_end(each);
-    }
+    struct reservation *reservation = reservation_at(address, 1);
+    if (!reservation) return false;
+    *start = reservation->address;
+    *bytes = reservation->bytes;
+    return true;
 }

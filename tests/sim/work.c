@@ -17,20 +17,23 @@ static char *reach(uint64_t address, enum place place)
 
 /* A graph's copy node keeps what it was made for. When that was registered memory which has moved to device memory
  * since, the real driver's replay dies. */
-static bool registration_gone(uint64_t address, uint64_t registration)
+static bool registration_gone(const struct copy_end *end)
 {
-    if (!registration) return false;
-    sim_lock();
-    bool gone = allocation_at(address) != NULL || !span_at(address);
-    sim_unlock();
-    return gone;
+    return end->registration && (allocation_at(end->address) || !span_at(end->address));
 }
 
-static CUresult run_copy(const struct copy *copy, bool replayed)
+bool copy_registration_gone(const struct work *work)
 {
-    if (replayed && (registration_gone(copy->to.address, copy->to.registration) ||
-                     registration_gone(copy->from.address, copy->from.registration)))
-        return CUDA_ERROR_LAUNCH_FAILED;
+    return work->kind == WORK_COPY && (registration_gone(&work->copy.to) || registration_gone(&work->copy.from));
+}
+
+static CUresult run_copy(const struct work *work, bool replayed)
+{
+    const struct copy *copy = &work->copy;
+    sim_lock();
+    bool gone = replayed && copy_registration_gone(work);
+    sim_unlock();
+    if (gone) return CUDA_ERROR_LAUNCH_FAILED;
     size_t from_pitch = copy->staging ? copy->width : copy->from.pitch;
     size_t from_slice = copy->staging ? copy->width * copy->height : copy->from.slice;
     char *to = reach(copy->to.address, copy->to.place);
@@ -42,9 +45,8 @@ static CUresult run_copy(const struct copy *copy, bool replayed)
     return CUDA_SUCCESS;
 }
 
-static CUresult run_fill(const struct fill *fill, bool replayed)
+static CUresult run_fill(const struct fill *fill)
 {
-    (void)replayed;
     char *start = reach(fill->address, PLACE_DEVICE);
     if (!start) return CUDA_ERROR_ILLEGAL_ADDRESS;
     for (size_t y = 0; y < fill->height; y++) {
@@ -100,9 +102,9 @@ CUresult work_run(const struct work *work, CUcontext context, bool replayed)
 {
     switch (work->kind) {
     case WORK_COPY:
-        return run_copy(&work->copy, replayed);
+        return run_copy(work, replayed);
     case WORK_FILL:
-        return run_fill(&work->fill, replayed);
+        return run_fill(&work->fill);
     case WORK_LAUNCH:
         return kernel_run(&work->launch);
     case WORK_WRITE:
