@@ -6,3 +6,28 @@ $(BUILD)/obj/tests/hostmem/% $(BUILD)/obj/tests/unit/hostmem_% $(BUILD)/obj/test
 
 UNIT_OBJS_hostmem_copy   := $(HOSTMEM_OBJS)
 UNIT_OBJS_hostmem_blocks := $(HOSTMEM_OBJS)
+
+# Malloc programs; they do not link with anything of ours.
+HOSTMEM_PROGRAMS := matrix forks scopes resident vectors
+HOSTMEM_BINS     := $(HOSTMEM_PROGRAMS:%=$(BUILD)/tests/hostmem/%) $(BUILD)/tests/hostmem/cplusplus $(BUILD)/tests/hostmem/early \
+  $(BUILD)/tests/hostmem/scopes_plugin.so $(BUILD)/tests/hostmem/other_allocator.so
+
+$(HOSTMEM_PROGRAMS:%=$(BUILD)/tests/hostmem/%): $(BUILD)/tests/hostmem/%: tests/hostmem/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -fno-builtin $< -pthread -ldl -o $@
+$(BUILD)/tests/hostmem/cplusplus: tests/hostmem/cplusplus.cc
+	@mkdir -p $(@D)
+	$(CXX) $(CXXFLAGS) -fno-builtin $< -pthread -o $@
+$(BUILD)/tests/hostmem/%.so: tests/hostmem/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -fno-builtin -fPIC -shared $< -o $@
+$(BUILD)/tests/hostmem/early: tests/hostmem/early.c $(BUILD)/tests/hostmem/resolver.so
+	$(CC) $(CPPFLAGS) $(CFLAGS) -fno-builtin $^ -o $@
+ALL += $(if $(SAN),,$(HOSTMEM_BINS))
+
+.PHONY: check-hostmem
+check-hostmem: $(SHIM_LIB) $(HOSTMEM_BINS)
+	@tests/hostmem/check.sh $(BUILD)
+ifeq ($(SAN),)
+CHECKS += check-hostmem
+endif
