@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 enum { RUNS_MOST = 100 };
+static const double CLEAR_SECONDS = 0.005; /* less is the noise of starting a process */
 
 struct outcome {
     int status;
@@ -179,8 +180,9 @@ static int say(struct outcome *bare, struct outcome *shimmed)
     const char *results = steady              ? "same results"
                           : verdict.steady[0] ? "same stdout"
                                               : "results that change by themselves";
-    bool faster =
-        other<one *(1 - check.slower), slower = other> one * (1 + check.slower) && other > bare[check.runs - 1].seconds;
+    bool faster = other < one * (1 - check.slower) && other < one - CLEAR_SECONDS;
+    bool slower =
+        other > one * (1 + check.slower) && other > one + CLEAR_SECONDS && other > bare[check.runs - 1].seconds;
     printf("%s: %s, %.3f s bare, %.3f s shimmed (%+.1f %%, median of %d, spread %.0f %%)\n",
            faster   ? "use the shim"
            : slower ? "do not use the shim"
