@@ -46,6 +46,7 @@ SNIPPET(copy_1d, "", "cudaMemcpy and cudaMemcpyAsync of every kind, many sizes a
                     char *destination = (char *)side[to] + at, *source = (char *)side[from] + source_at;
                     if (form < 2) {
                         MUST(cudaMemcpy(destination, source, bytes, kind));
+                        MUST(cudaStreamSynchronize(0)); /* not ordered before other streams where it is per-thread */
                     } else {
                         MUST(cudaMemcpyAsync(destination, source, bytes, kind, stream));
                         MUST(cudaStreamSynchronize(stream));
@@ -85,6 +86,7 @@ SNIPPET(copy_2d, "", "cudaMemcpy2D and its Async form of every kind")
                 char *destination = (char *)side[to] + y * PITCH + x, *source = (char *)side[from] + v * PITCH + u;
                 if (form < 2) {
                     MUST(cudaMemcpy2D(destination, PITCH, source, PITCH, WIDTH - form, HEIGHT, kind));
+                    MUST(cudaStreamSynchronize(0)); /* a device copy may still be under way */
                 } else {
                     MUST(cudaMemcpy2DAsync(destination, PITCH, source, PITCH, WIDTH - form, HEIGHT, kind, stream));
                     MUST(cudaStreamSynchronize(stream));

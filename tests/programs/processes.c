@@ -154,9 +154,9 @@ SNIPPET(exec_children, "", "children by system, popen and posix_spawn behave as 
     fflush(stdout);
     char *arguments[] = {"sh", "-c", "echo spawned; exit 5", NULL};
     pid_t child;
-    printf("spawn: %d\n", posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, environ));
-    fflush(stdout);
-    printf("exit: %d\n", wait_for(child));
+    const int failed = posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, environ);
+    const int code = wait_for(child);
+    printf("spawn: %d, exit: %d\n", failed, code);
     round_trip(2);
 }
 
