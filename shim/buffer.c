@@ -3,7 +3,9 @@
 #include <stdatomic.h>
 #include <string.h>
 #include "shim/arena.h"
+#include "shim/clock.h"
 #include "shim/lock.h"
+#include "shim/report.h"
 
 /* uthash on the shim's memory: when that is short, an entry is not added and nothing else happens. */
 #define HASH_NONFATAL_OOM            1
@@ -137,6 +139,7 @@ bool buffer_add(const struct buffer *buffer)
             entry_free(entry);
     }
     lock_release(&buffers.lock);
+    report_tick(clock_ns());
     return added;
 }
 
@@ -159,6 +162,7 @@ bool buffer_remove(uintptr_t address, struct buffer *out)
         buffers.freed[buffers.freed_next++ % FREED_KEPT] = (struct freed){address, out->site};
     }
     lock_release(&buffers.lock);
+    if (entry) report_tick(clock_ns());
     return entry != NULL;
 }
 

@@ -1,7 +1,11 @@
+#define __CUDA_API_VERSION_INTERNAL
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include "shim/buffer.h"
+#include "shim/shim.h"
+
+struct shim shim;
 
 static struct buffer make(uintptr_t address, size_t bytes, struct site *site)
 {
