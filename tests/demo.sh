@@ -15,7 +15,7 @@ else
 	echo "device: none here; a CUDA driver in software stands in for it (right results, made-up times)"
 	kind=-shared size="--small --seconds 1"
 	LD_LIBRARY_PATH=$PWD/$build/sim${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-	export LD_LIBRARY_PATH
+	export LD_LIBRARY_PATH ZCSIM_COSTS=1
 	device="the software driver"
 fi
 

@@ -34,7 +34,7 @@ static void upload_behind(cudaStream_t busy, bool waits, const char *name)
 #endif
 
 SNIPPET(per_thread_upload_does_not_wait, "ptds",
-        "cudaMemcpy to the device in the per-thread stream returns behind a busy stream")
+        "a per-thread upload waits for its own stream only, and overtakes nothing")
 {
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
     upload_behind(cudaStreamPerThread, true, "per-thread");
