@@ -214,7 +214,9 @@ void answers_arrays(void)
 static bool dies_of_freed(const char *name)
 {
     return strncmp(name, "cuMemcpy ", 9) == 0 || strncmp(name, "cuMemcpyAsync ", 14) == 0 ||
-           strncmp(name, "cuMemcpy_ptds ", 14) == 0 || strncmp(name, "Batch ", 6) == 0 || strncmp(name, "3DBatch ", 8) == 0;
+           strncmp(name, "cuMemcpy_ptds ", 14) == 0 || strncmp(name, "cuMemcpyAsync_ptsz ", 19) == 0 ||
+           strncmp(name, "Batch_ptsz ", 11) == 0 || strncmp(name, "Batch ", 6) == 0 ||
+           strncmp(name, "3DBatch ", 8) == 0;
 }
 
 static void ask_copies(const struct operation *list)
@@ -236,4 +238,8 @@ static void ask_copies(const struct operation *list)
 
 void answers_sync(void) { ask_copies(operations_sync); }
 void answers_async(void) { ask_copies(operations_async); }
-void answers_ptds(void) { ask_copies(operations_ptds); }
+void answers_ptds(void)
+{
+    ask_copies(operations_ptds);
+    ask_copies(operations_ptsz);
+}

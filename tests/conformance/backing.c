@@ -211,7 +211,8 @@ void registered(void)
     int *host = registered_new(2 << 20, &address);
     on.device = address;
     int *pageable = on.pageable;
-    for (const struct operation *lists[] = {operations_sync, operations_async, operations_ptds, NULL}, **list = lists;
+    for (const struct operation *lists[] = {operations_sync, operations_async, operations_ptds, operations_ptsz, NULL},
+                                **list = lists;
          *list; list++) {
         for (const struct operation *each = *list; each->name; each++) {
             if (!question("%s", each->name)) continue;

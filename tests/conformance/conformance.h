@@ -27,15 +27,11 @@
 struct driver {
     void *library;
     PFN_cuGetProcAddress_v12000 get_proc_address;
-#define X(name, version) PFN_##name##_v##version name;
+#define X(name, version)          PFN_##name##_v##version name;
+#define XP(name, version, ending) PFN_##name##_v##version##_##ending name##_##ending;
 #include "driver.def"
 #undef X
-    /* Per-thread default stream forms. */
-    PFN_cuMemcpyHtoD_v7000_ptds htod_ptds;
-    PFN_cuMemcpyDtoH_v7000_ptds dtoh_ptds;
-    PFN_cuMemcpyDtoD_v7000_ptds dtod_ptds;
-    PFN_cuMemsetD8_v7000_ptds memset_d8_ptds;
-    PFN_cuMemcpy_v7000_ptds memcpy_ptds;
+#undef XP
 };
 extern struct driver d;
 
@@ -74,10 +70,11 @@ void must(CUresult code, const char *what);
 /*
  * The gate: a kernel that keeps a stream busy until the host says so.
  * CALL_BEHIND(stream, prepare, call) runs prepare; call once with idle streams, so that nothing is loaded lazily later,
- * then prepare, a gate in stream, call again. A call that has not returned ask_patience_ms() later is a waiting one: another
- * thread then opens the gate. If it does not even return 5 s after that, the answer is "blocked" and the process ends.
- * Yields "returns at once", "waits", each followed by an error name if there is one. Leaves the gate closed if the call
- * returned at once: gate_open() (or the next question) opens it; the stream holds at most about 10 s.
+ * then prepare, a gate in stream, call again. A call that has not returned ask_patience_ms() later is a waiting one:
+ * another thread then opens the gate. If it does not even return 5 s after that, the answer is "blocked" and the
+ * process ends. Yields "returns at once", "waits", each followed by an error name if there is one. Leaves the gate
+ * closed if the call returned at once: gate_open() (or the next question) opens it; the stream holds at most about 10
+ * s.
  */
 void gate_close(CUstream stream);
 void gate_open(void);

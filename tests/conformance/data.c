@@ -34,7 +34,8 @@ void data(void)
     static unsigned char pattern[4096];
     operands_new(&on, 1024, NULL);
     MUST(d.cuStreamCreate(&on.stream, CU_STREAM_NON_BLOCKING));
-    for (const struct operation *lists[] = {operations_sync, operations_async, operations_ptds, NULL}, **list = lists;
+    for (const struct operation *lists[] = {operations_sync, operations_async, operations_ptds, operations_ptsz, NULL},
+                                **list = lists;
          *list; list++) {
         for (const struct operation *each = *list; each->name; each++) {
             if (!question("after %s", each->name)) continue;
@@ -72,6 +73,39 @@ void data(void)
         for (int i = 0; i < 100; i++) sum += int_at(many[i] + 4 * (size_t)i);
         for (int i = 0; i < 100; i++) MUST(d.cuMemFree(many[i]));
         answer("%ld", sum);
+    }
+    if (question("20000 live buffers of 64 bytes")) {
+        enum { LIVE = 20000 };
+        static CUdeviceptr live[LIVE];
+        int failed = 0, wrong = 0, misplaced = 0;
+        for (int i = 0; i < LIVE; i++) {
+            failed += d.cuMemAlloc(&live[i], 64) != CUDA_SUCCESS;
+            failed += d.cuMemcpyHtoD(live[i], &i, 4) != CUDA_SUCCESS;
+            misplaced += live[i] % 512 != 0;
+        }
+        for (int i = 0; i < LIVE; i += 7) wrong += int_at(live[i]) != i;
+        for (int i = 0; i < LIVE; i++) failed += d.cuMemFree(live[i]) != CUDA_SUCCESS;
+        answer("failed %d, wrong %d, not at a multiple of 512 %d", failed, wrong, misplaced);
+    }
+    if (question("launch with packed parameters")) {
+        struct {
+            CUdeviceptr ints;
+            int count, amount;
+        } packed = {on.device, 1, 5};
+        size_t size = 16;
+        void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                         CU_LAUNCH_PARAM_END};
+        MUST(d.cuMemsetD32(on.device, 1, 1));
+        CUresult code = d.cuLaunchKernel(fix.ints_add, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra);
+        answer("%s, %d", error_name(code), int_at(on.device));
+    }
+    if (question("launch by cuLaunchKernelEx")) {
+        int count = 1, amount = 6;
+        CUlaunchConfig config = {
+            .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+        MUST(d.cuMemsetD32(on.device, 1, 1));
+        CUresult code = d.cuLaunchKernelEx(&config, fix.ints_add, (void *[]){&on.device, &count, &amount}, NULL);
+        answer("%s, %d", error_name(code), int_at(on.device));
     }
     if (question("counter_add by 32 x 32 threads")) {
         MUST(d.cuMemsetD32(on.device, 0, 1));
@@ -230,5 +264,77 @@ void visibility(void)
         launch(fix.ints_copy, on.stream, (void *[]){&result, &device, &count});
         MUST(d.cuMemFree(device));
         answer("reader saw %d", int_at(result));
+    }
+    CUstream behind;
+    CUevent event;
+    MUST(d.cuStreamCreate(&behind, CU_STREAM_NON_BLOCKING));
+    MUST(d.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    for (int pin = 0; pin < 2; pin++) {
+        int *source = pin ? pinned : pageable, count = 1;
+        const char *name = pin ? "pinned" : "pageable";
+        if (question("HtoDAsync %s in a stream that waits for an event of a busy one", name)) {
+            MUST(d.cuMemsetD32(on.device, 1, 1));
+            MUST(d.cuCtxSynchronize());
+            gate_close(on.stream);
+            launch(fix.ints_copy, on.stream, (void *[]){&on.other, &on.device, &count});
+            MUST(d.cuEventRecord(event, on.stream));
+            MUST(d.cuStreamWaitEvent(behind, event, 0));
+            source[0] = 5;
+            MUST(d.cuMemcpyHtoDAsync(on.device, source, 4, behind));
+            CUresult query = d.cuStreamQuery(behind);
+            gate_open();
+            MUST(d.cuCtxSynchronize());
+            answer("stream %s, reader saw %d, buffer holds %d", error_name(query), int_at(on.other), int_at(on.device));
+        }
+        if (question("HtoDAsync %s in a stream that waits for a value", name)) {
+            CUdeviceptr value;
+            MUST(d.cuMemAlloc(&value, 4));
+            MUST(d.cuMemsetD32(value, 0, 1));
+            MUST(d.cuMemsetD32(on.device, 1, 1));
+            MUST(d.cuCtxSynchronize());
+            MUST(d.cuStreamWaitValue32(behind, value, 1, CU_STREAM_WAIT_VALUE_EQ));
+            launch(fix.ints_copy, behind, (void *[]){&on.other, &on.device, &count});
+            source[0] = 6;
+            MUST(d.cuMemcpyHtoDAsync(on.device, source, 4, behind));
+            MUST(d.cuMemsetD32Async(value, 1, 1, on.stream));
+            MUST(d.cuCtxSynchronize());
+            answer("reader saw %d, buffer holds %d", int_at(on.other), int_at(on.device));
+        }
+        if (question("HtoDAsync %s behind a host function in the same stream", name)) {
+            MUST(d.cuMemsetD32(on.device, 1, 1));
+            MUST(d.cuCtxSynchronize());
+            gate_close(on.stream);
+            launch(fix.ints_copy, on.stream, (void *[]){&on.other, &on.device, &count});
+            MUST(d.cuLaunchHostFunc(on.stream, write_nine, &(int){0}));
+            source[0] = 7;
+            MUST(d.cuMemcpyHtoDAsync(on.device, source, 4, on.stream));
+            gate_open();
+            MUST(d.cuCtxSynchronize());
+            answer("reader saw %d, buffer holds %d", int_at(on.other), int_at(on.device));
+        }
+    }
+    if (question("HtoD behind a reader in the legacy stream, then the reader's result")) {
+        int count = 1;
+        MUST(d.cuMemsetD32(on.device, 1, 1));
+        launch(fix.ints_copy, NULL, (void *[]){&on.other, &on.device, &count});
+        pageable[0] = 8;
+        MUST(d.cuMemcpyHtoD(on.device, pageable, 4));
+        answer("reader saw %d, buffer holds %d", int_at(on.other), int_at(on.device));
+    }
+    if (question("HtoD, kernel in a blocking stream without a wait, DtoH in the legacy stream")) {
+        CUstream blocking;
+        int count = 1, amount = 1;
+        MUST(d.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+        pageable[0] = 30;
+        MUST(d.cuMemcpyHtoD(on.device, pageable, 4));
+        launch(fix.ints_add, blocking, (void *[]){&on.device, &count, &amount});
+        answer("%d", int_at(on.device));
+    }
+    if (question("MemsetD32, DtoD, kernel, DtoH in the legacy stream without a wait")) {
+        int count = 1, amount = 1;
+        MUST(d.cuMemsetD32(on.device, 50, 1));
+        MUST(d.cuMemcpyDtoD(on.other, on.device, 4));
+        launch(fix.ints_add, NULL, (void *[]){&on.other, &count, &amount});
+        answer("%d", int_at(on.other));
     }
 }

@@ -26,16 +26,11 @@ bool driver_load(void)
     d.get_proc_address = (__typeof__(d.get_proc_address))dlsym(d.library, "cuGetProcAddress_v2");
     if (!d.get_proc_address) return false;
 #define X(name, version) *(void **)&d.name = function_or_missing(#name, version, 0);
+#define XP(name, version, ending)                                                                                      \
+    *(void **)&d.name##_##ending = function_or_missing(#name, version, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 #include "driver.def"
 #undef X
-    /* From 13.0 on the name means the form that takes a context. */
-    *(void **)&d.cuCtxSynchronize = driver_function("cuCtxSynchronize", 12000, 0);
-    *(void **)&d.htod_ptds = function_or_missing("cuMemcpyHtoD", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
-    *(void **)&d.dtoh_ptds = function_or_missing("cuMemcpyDtoH", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
-    *(void **)&d.dtod_ptds = function_or_missing("cuMemcpyDtoD", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
-    *(void **)&d.memset_d8_ptds =
-        function_or_missing("cuMemsetD8", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
-    *(void **)&d.memcpy_ptds = function_or_missing("cuMemcpy", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+#undef XP
     return true;
 }
 

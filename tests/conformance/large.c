@@ -69,7 +69,7 @@ void large_blocks(void)
                    bytes >> 20);
         ASK_BEHIND(NULL, , d.cuMemcpyDtoH(block, device, bytes), "DtoH of %zu MiB into a block, legacy busy",
                    bytes >> 20);
-        ASK_BEHIND(NULL, , d.htod_ptds(device, block, bytes), "HtoD_ptds of %zu MiB of a block, legacy busy",
+        ASK_BEHIND(NULL, , d.cuMemcpyHtoD_ptds(device, block, bytes), "HtoD_ptds of %zu MiB of a block, legacy busy",
                    bytes >> 20);
     }
     if (question("DtoHAsync of 16 MiB into a block, at the return")) {

@@ -262,24 +262,3 @@ const struct operation operations_async[] = {
     {"3DBatch device", batch3d_device},
     {NULL, NULL},
 };
-
-OPERATION(htod_pageable_ptds, d.htod_ptds(on->device, on->pageable, on->bytes))
-OPERATION(htod_pinned_ptds, d.htod_ptds(on->device, on->pinned, on->bytes))
-OPERATION(dtoh_pageable_ptds, d.dtoh_ptds(on->pageable, on->device, on->bytes))
-OPERATION(dtoh_pinned_ptds, d.dtoh_ptds(on->pinned, on->device, on->bytes))
-OPERATION(dtod_ptds, d.dtod_ptds(on->other, on->device, on->bytes))
-OPERATION(set8_ptds, d.memset_d8_ptds(on->device, 1, on->bytes))
-OPERATION(any_h_pageable_ptds, d.memcpy_ptds(on->device, H(on->pageable), on->bytes))
-OPERATION(any_to_pageable_ptds, d.memcpy_ptds(H(on->pageable), on->device, on->bytes))
-
-const struct operation operations_ptds[] = {
-    {"HtoD_ptds pageable", htod_pageable_ptds},
-    {"HtoD_ptds pinned", htod_pinned_ptds},
-    {"DtoH_ptds pageable", dtoh_pageable_ptds},
-    {"DtoH_ptds pinned", dtoh_pinned_ptds},
-    {"DtoD_ptds", dtod_ptds},
-    {"MemsetD8_ptds", set8_ptds},
-    {"cuMemcpy_ptds from pageable", any_h_pageable_ptds},
-    {"cuMemcpy_ptds to pageable", any_to_pageable_ptds},
-    {NULL, NULL},
-};

@@ -18,7 +18,7 @@ struct operation {
 };
 
 /* Each list ends with a NULL name. */
-extern const struct operation operations_sync[], operations_async[], operations_ptds[];
+extern const struct operation operations_sync[], operations_async[], operations_ptds[], operations_ptsz[];
 
 /* Two device blocks, a pageable and a pinned block of at least 4 KiB each. */
 void operands_new(struct operands *on, size_t bytes, CUstream stream);

@@ -106,7 +106,7 @@ void order_threads(void)
         source[0] = 2;
         gate_close(NULL);
         launch(fix.ints_copy, NULL, (void *[]){&copy, &small.device, &count});
-        MUST(d.htod_ptds(small.device, source, 64));
+        MUST(d.cuMemcpyHtoD_ptds(small.device, source, 64));
         source[0] = 3;
         gate_open();
         d.cuCtxSynchronize();

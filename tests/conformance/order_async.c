@@ -165,3 +165,39 @@ void order_free(void)
     ASK_BEHIND(streams[2], MUST(d.cuMemAllocAsync(&device, 256, quiet));
                MUST(d.cuStreamSynchronize(quiet)), d.cuMemFree(device), "cuMemFree of pool memory, non-blocking busy");
 }
+
+/* The per-thread default stream given as NULL to the forms that mean it. */
+void order_ptsz(void)
+{
+    CUstream other = stream_new(CU_STREAM_DEFAULT);
+    const struct {
+        const char *name;
+        CUstream stream;
+    } busy[] = {{"legacy", NULL}, {"per-thread", CU_STREAM_PER_THREAD}, {"blocking", other}};
+    struct operands on;
+    CUdeviceptr device = 0;
+    CUevent event;
+    int count = 1, amount = 1;
+    operands_new(&on, 4096, NULL);
+    MUST(d.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    for (int i = 0; i < 3; i++) {
+        CUstream stream = busy[i].stream;
+        for (const struct operation *each = operations_ptsz; each->name; each++) {
+            ASK_BEHIND(stream, , each->run(&on), "%s, 4 KiB, %s busy", each->name, busy[i].name);
+        }
+        ASK_BEHIND(stream, , d.cuStreamQuery_ptsz(NULL), "cuStreamQuery_ptsz of NULL, %s busy", busy[i].name);
+        ASK_BEHIND(stream, , d.cuStreamSynchronize_ptsz(NULL), "cuStreamSynchronize_ptsz of NULL, %s busy",
+                   busy[i].name);
+        ASK_BEHIND(stream, , ({
+                       CUresult code = d.cuEventRecord_ptsz(event, NULL);
+                       code ? code : d.cuEventQuery(event);
+                   }),
+                   "cuEventQuery after cuEventRecord_ptsz in NULL, %s busy", busy[i].name);
+        ASK_BEHIND(stream, ,
+                   d.cuLaunchKernel_ptsz(fix.ints_add, 1, 1, 1, 1, 1, 1, 0, NULL,
+                                         (void *[]){&on.device, &count, &amount}, NULL),
+                   "cuLaunchKernel_ptsz in NULL, %s busy", busy[i].name);
+        ASK_BEHIND(stream, MUST(d.cuMemAlloc(&device, 64)), d.cuMemFreeAsync_ptsz(device, NULL),
+                   "cuMemFreeAsync_ptsz of cuMemAlloc memory in NULL, %s busy", busy[i].name);
+    }
+}

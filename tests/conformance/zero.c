@@ -71,7 +71,7 @@ void answers_zero(void)
     ASK(d.cuMemcpyDtoHAsync(WILD_HOST, WILD, 0, stream), "DtoHAsync of 0 bytes, wild pointers");
     ASK(d.cuMemcpyDtoDAsync(WILD, WILD, 0, stream), "DtoDAsync of 0 bytes, wild pointers");
     ASK(d.cuMemcpyAsync(WILD, WILD, 0, stream), "cuMemcpyAsync of 0 bytes, wild pointers");
-    ASK(d.htod_ptds(WILD, WILD_HOST, 0), "HtoD_ptds of 0 bytes, wild pointers");
+    ASK(d.cuMemcpyHtoD_ptds(WILD, WILD_HOST, 0), "HtoD_ptds of 0 bytes, wild pointers");
     ASK(d.cuMemsetD8(WILD, 1, 0), "MemsetD8 of 0 bytes, wild pointer");
     ASK(d.cuMemsetD8(0, 1, 0), "MemsetD8 of 0 bytes, NULL");
     ASK(d.cuMemsetD8(on.device, 1, 0), "MemsetD8 of 0 bytes");
@@ -169,7 +169,7 @@ CALL(call_any, d.cuMemcpy(at.other, at.device, 64))
 CALL(call_peer, d.cuMemcpyPeer(at.other, fix.context, at.device, fix.context, 64))
 CALL(call_htod_async, d.cuMemcpyHtoDAsync(at.device, at.pageable, 64, at.stream))
 CALL(call_htod_async_null, d.cuMemcpyHtoDAsync(at.device, at.pageable, 64, NULL))
-CALL(call_htod_ptds, d.htod_ptds(at.device, at.pageable, 64))
+CALL(call_htod_ptds, d.cuMemcpyHtoD_ptds(at.device, at.pageable, 64))
 CALL(call_set, d.cuMemsetD8(at.device, 1, 64))
 CALL(call_set_async, d.cuMemsetD8Async(at.device, 1, 64, at.stream))
 CALL(call_free_async, d.cuMemFreeAsync(at.device, at.stream))
