@@ -53,7 +53,7 @@ static bool create_device(struct window *window)
     return window->has_device;
 }
 
-static void release_device(struct window *window)
+void backing_release_device(struct window *window)
 {
     if (window->has_device) shim.real.cuMemRelease(window->memory);
     window->has_device = false;
@@ -71,7 +71,7 @@ bool backing_make_device(struct window *window)
 {
     if (!create_device(window)) return false;
     if (map_device(window)) return true;
-    release_device(window);
+    backing_release_device(window);
     return false;
 }
 
@@ -117,7 +117,7 @@ restore:
         register_host(window);
     }
 release:
-    if (created) release_device(window);
+    if (created) backing_release_device(window);
 fail:
     munmap(copy, bytes);
     return false;
@@ -131,7 +131,7 @@ void backing_drop(struct window *window, int place)
     } else if (place == WINDOW_DEVICE) {
         shim.real.cuMemUnmap(window->base, window->bytes);
     }
-    release_device(window);
+    backing_release_device(window);
 }
 
 void backing_allow(struct window *window, CUdevice device, bool allowed)

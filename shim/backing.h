@@ -15,6 +15,9 @@ bool backing_to_host(struct window *window);
 /* Host to device, the bytes of [base, base + high) kept. */
 bool backing_to_device(struct window *window);
 
+/* Gives back the device memory that a window on the host keeps for its way back. */
+void backing_release_device(struct window *window);
+
 /* Gives everything back to driver and system; the addresses are inaccessible afterwards. */
 void backing_drop(struct window *window, int place);
 

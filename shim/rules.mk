@@ -14,3 +14,15 @@ $(SHIM_LIB): $(SHIM_OBJS) shim/libzcshim.map
 	  -Wl,-Bsymbolic -Wl,--no-undefined -Wl,-soname,libzcshim.so $(SHIM_OBJS) -ldl -lgcc_eh -o $@
 
 ALL += $(SHIM_LIB)
+
+# Windows without a driver: unit tests and the look-up benchmark.
+WINDOW_OBJS := $(addprefix $(BUILD)/obj/,shim/window.o shim/context.o shim/backing.o shim/gate.o shim/buffer.o shim/arena.o policy/options.o policy/text.o)
+UNIT_OBJS_window := $(WINDOW_OBJS)
+UNIT_OBJS_gate   := $(BUILD)/obj/shim/gate.o
+$(BUILD)/obj/tests/unit/window.o $(BUILD)/obj/tests/bench/lookup.o: OBJ_CFLAGS := -D__CUDA_API_VERSION_INTERNAL
+
+$(BUILD)/tests/bench/lookup: $(BUILD)/obj/tests/bench/lookup.o $(WINDOW_OBJS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $^ -o $@
+
+ALL += $(BUILD)/tests/bench/lookup

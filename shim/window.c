@@ -391,10 +391,13 @@ bool window_probe(struct context *context)
     bool works = backing_to_device(window) && shim.real.cuMemcpyDtoH_v2(&seen, last, sizeof seen) == CUDA_SUCCESS &&
                  seen == pattern;
     if (works) {
-        atomic_fetch_add(&window_memory, held_bytes(window) - WINDOW_HOST_FIRST);
         atomic_store(&window->place, WINDOW_DEVICE);
         window->usable = window->bytes;
-        if (shim.options.mode == MODE_ALWAYS && !window_to_host(window)) return false;
+        if (shim.options.mode == MODE_ALWAYS) {
+            if (!window_to_host(window)) return false;
+            backing_release_device(window);
+        }
+        atomic_fetch_add(&window_memory, held_bytes(window) - WINDOW_HOST_FIRST);
         window->high = 0;
         lock_acquire(&context->lock);
         publish(context, NULL, window, true);
