@@ -331,11 +331,11 @@ static bool any_window(const struct flow *f, const uint64_t *set)
     return any;
 }
 
-/* True if a generic address surely lies in shared or local memory. */
-static bool only_on_chip(const struct flow *f, const struct ptx_code *code, const struct ptx_operand *o)
+/* True if a generic address surely lies in the memories named. */
+static bool surely_in(const struct flow *f, const struct ptx_code *code, const struct ptx_operand *o, uint64_t memories)
 {
     uint64_t bits = memory_bits(f, code, o);
-    return o->kind == PTX_MEMORY && (bits & ON_CHIP) && !(bits & (BIT(WINDOWS) - 1) & ~ON_CHIP) &&
+    return o->kind == PTX_MEMORY && (bits & memories) && !(bits & (BIT(WINDOWS) - 1) & ~memories) &&
            !any_window(f, bases_of(f, code->nodes[o->node].value));
 }
 
@@ -350,7 +350,8 @@ static bool touches(const struct flow *f, const struct ptx_code *code, const str
 static bool leaves_chip(const struct flow *f, const struct ptx_code *code, const struct ptx_instruction *i,
                         const struct ptx_operand *o)
 {
-    return i->space == PTX_GLOBAL || i->space == PTX_CONST || (i->space == PTX_GENERIC && !only_on_chip(f, code, o));
+    return i->space == PTX_GLOBAL || i->space == PTX_CONST ||
+           (i->space == PTX_GENERIC && !surely_in(f, code, o, ON_CHIP | (i->class == PTX_LOAD ? BIT(PARAMETER) : 0)));
 }
 
 static bool has_window(const uint64_t *set, uint32_t window)

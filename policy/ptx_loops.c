@@ -176,14 +176,30 @@ static bool comes_before(const struct loop *l, uint32_t a, uint32_t b)
     return true;
 }
 
-/* The value of an operand that is a constant, or a register defined once as one. */
-static bool constant_of(const struct ptx_code *code, const struct ptx_operand *o, int64_t *value)
+/* The last instruction before `at` in its block that may define the node; PTX_NONE if there is none near. */
+static uint32_t defined_before(const struct ptx_code *code, uint32_t node, uint32_t at)
+{
+    const struct ptx_block *block = &code->blocks[code->instructions[at].block];
+    for (uint32_t near = 0; near < 64 && at > block->first; near++) {
+        const struct ptx_instruction *i = &code->instructions[--at];
+        for (uint32_t k = i->operand; k < i->operand + i->operand_count; k++) {
+            const struct ptx_operand *o = &code->operands[k];
+            if (o->kind == PTX_VALUE && o->position == 0 && o->node == node) return at;
+        }
+    }
+    return PTX_NONE;
+}
+
+/* The value that an operand has at `at`, if it is a constant, or a register that surely holds one. */
+static bool constant_of(const struct ptx_code *code, const struct ptx_operand *o, uint32_t at, int64_t *value)
 {
     for (int depth = 0; depth < 4; depth++) {
         if (o->kind == PTX_IMMEDIATE) return *value = o->number, true;
-        if (o->kind != PTX_VALUE || code->nodes[o->node].space != PTX_REGISTER || code->nodes[o->node].definitions != 1)
-            return false;
-        const struct ptx_instruction *i = &code->instructions[code->nodes[o->node].defined_at[0]];
+        if (o->kind != PTX_VALUE || code->nodes[o->node].space != PTX_REGISTER) return false;
+        const struct ptx_node *node = &code->nodes[o->node];
+        at = node->definitions == 1 ? node->defined_at[0] : defined_before(code, o->node, at);
+        if (at == PTX_NONE) return false;
+        const struct ptx_instruction *i = &code->instructions[at];
         if (i->op != PTX_OP_mov || !i->is_plain || i->operand_count != 2 || i->predicate != PTX_NONE) return false;
         o = &code->operands[i->operand + 1];
     }
@@ -204,7 +220,8 @@ static const struct ptx_operand *step_source(const struct ptx_code *code, const 
     if (!i->is_plain || i->last_bytes != bytes) return NULL;
     if (i->op == PTX_OP_mov && i->operand_count == 2) return &o[1];
     int64_t step;
-    if ((i->op != PTX_OP_add && i->op != PTX_OP_sub) || i->operand_count != 3 || !constant_of(code, &o[2], &step))
+    if ((i->op != PTX_OP_add && i->op != PTX_OP_sub) || i->operand_count != 3 ||
+        !constant_of(code, &o[2], i - code->instructions, &step))
         return NULL;
     if (step < INT32_MIN || step > INT32_MAX) return NULL;
     *offset += i->op == PTX_OP_add ? step : -step;
@@ -336,7 +353,7 @@ static uint64_t exit_bound(struct loop *l, uint32_t at, bool stays_if_true)
     const struct ptx_operand *o = &code->operands[test->operand];
     int64_t end, start;
     struct carried tested, updated;
-    if (!constant_of(code, &o[2], &end) || !carried_find(l, &o[1], where, test->last_bytes, &tested))
+    if (!constant_of(code, &o[2], where, &end) || !carried_find(l, &o[1], where, test->last_bytes, &tested))
         return PTX_UNBOUNDED;
     const struct ptx_node *node = &code->nodes[tested.node];
     bool first_inside = is_marked(l->search, code->instructions[node->defined_at[0]].block);
@@ -344,8 +361,8 @@ static uint64_t exit_bound(struct loop *l, uint32_t at, bool stays_if_true)
     const struct ptx_instruction *begin = &code->instructions[init], *again = &code->instructions[update];
     if (is_marked(l->search, begin->block) || !runs_once_each_time(l, update)) return PTX_UNBOUNDED;
     if (begin->op != PTX_OP_mov || !begin->is_plain || begin->operand_count != 2 || begin->predicate != PTX_NONE ||
-        begin->last_bytes != test->last_bytes || !constant_of(code, &code->operands[begin->operand + 1], &start) ||
-        !always_enters_by(l, begin->block))
+        begin->last_bytes != test->last_bytes ||
+        !constant_of(code, &code->operands[begin->operand + 1], init, &start) || !always_enters_by(l, begin->block))
         return PTX_UNBOUNDED;
     int64_t step = 0;
     const struct ptx_operand *source = step_source(code, again, test->last_bytes, &step);

@@ -233,7 +233,7 @@ static bool read_directive(struct ptx_module *m, struct ptx_cursor *c)
     struct ptx_cursor at_word = *c;
     ptx_next(c);
     struct ptx_name word = token.name;
-    if (is_linkage(word)) return true;
+    if (is_linkage(word)) return ptx_peek(c).kind == PTX_DOT;
     if (ptx_name_is(word, "entry") || ptx_name_is(word, "func")) return read_function(m, c, ptx_name_is(word, "entry"));
     if (ptx_name_is(word, "loc") || ptx_name_is(word, "file")) return ptx_skip_line_directive(c, word);
     if (ptx_name_is(word, "version")) return ptx_next(c).kind == PTX_NUMBER;
