@@ -180,8 +180,9 @@ char *file_read(const char *path, size_t *length)
     while ((got = fread(text + used, 1, capacity - used - 1, file)) > 0) {
         used += got;
         if (capacity - used > 1) continue;
-        text = realloc(text, capacity *= 2);
-        if (!text) return trouble("out of memory"), NULL;
+        char *larger = realloc(text, capacity *= 2);
+        if (!larger) exit(trouble("out of memory"));
+        text = larger;
     }
     bool failed = ferror(file);
     if (!standard) fclose(file);

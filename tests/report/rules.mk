@@ -29,7 +29,7 @@ REPORT_LIBRARIES := $(REPORT_DIR)/plugin.so $(REPORT_DIR)/libcublas.so.99 $(REPO
 $(REPORT_LIBRARIES): tests/report/library.c tests/report/library.h $(REPORT_FAKE)
 	$(CC) $(REPORT_FLAGS) -fPIC -shared $< $(REPORT_LINK) -o $@
 
-REPORT_PROGRAMS := $(addprefix $(REPORT_DIR)/,program names names_alone stripped bare room_bench) $(REPORT_LIBRARIES)
+REPORT_PROGRAMS := $(addprefix $(REPORT_DIR)/,program names names_alone stripped bare room_bench room_threads) $(REPORT_LIBRARIES)
 ALL += $(REPORT_PROGRAMS)
 
 .PHONY: check-report report-golden bench-report

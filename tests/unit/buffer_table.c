@@ -28,7 +28,7 @@ Test(buffer, what_was_added_is_found_until_it_is_removed)
 
 Test(buffer, is_counted_at_its_site_and_in_the_totals)
 {
-    struct site *site = calloc(1, sizeof *site);
+    static struct site counted, *site = &counted;
     struct buffer_totals totals[BUFFER_KINDS];
     struct buffer one = make(0x1000, 100, site), two = make(0x2000, 50, site), out;
     buffer_add(&one);
@@ -48,7 +48,7 @@ Test(buffer, is_counted_at_its_site_and_in_the_totals)
 
 Test(buffer, an_address_that_is_added_twice_replaces_the_lost_one)
 {
-    struct site *site = calloc(1, sizeof *site);
+    static struct site counted, *site = &counted;
     struct buffer one = make(0x1000, 100, site), two = make(0x1000, 50, NULL), out;
     buffer_add(&one);
     buffer_add(&two);

@@ -136,7 +136,7 @@ Test(site, other_stacks_work_too)
 {
     static char stacks[2][65536] __attribute__((aligned(4096)));
     struct site *sites[2];
-    for (int i = 0; i < 2; i++) {
+    for (volatile int i = 0; i < 2; i++) {
         getcontext(&fiber);
         fiber.uc_stack.ss_sp = stacks[i];
         fiber.uc_stack.ss_size = sizeof stacks[i];
