@@ -180,7 +180,7 @@ static int say(struct outcome *bare, struct outcome *shimmed)
     const char *results = steady              ? "same results"
                           : verdict.steady[0] ? "same stdout"
                                               : "results that change by themselves";
-    bool faster = other < one * (1 - check.slower) && other < one - CLEAR_SECONDS;
+    bool faster = other < one * (1 - check.slower) && other < one - CLEAR_SECONDS && other < bare[0].seconds;
     bool slower =
         other > one * (1 + check.slower) && other > one + CLEAR_SECONDS && other > bare[check.runs - 1].seconds;
     printf("%s: %s, %.3f s bare, %.3f s shimmed (%+.1f %%, median of %d, spread %.0f %%)\n",

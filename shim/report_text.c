@@ -314,8 +314,7 @@ static void write_placed(struct emitter *e, const struct report *report)
         }
         if (shown == 1) emitter_text(e, "\n  Small buffers that the shim placed\n");
         uint64_t elided = site->copies[COPIES_ELIDED_H2D].count + site->copies[COPIES_ELIDED_D2H].count;
-        emitter_text(e, "    on the %s at the end: %s\n", site->on_host ? "host" : "device",
-                     site->reason ? site->reason : "no reason was recorded");
+        if (site->reason) emitter_text(e, "    on the %s at the end: %s\n", site->on_host ? "host" : "device", site->reason);
         emitter_text(e, "    %lu copies by the CPU", (unsigned long)elided);
         if (site->saved_ns) emitter_text(e, ", about %s saved", time_text(number, site->saved_ns));
         if (site->lost_ns) emitter_text(e, ", about %s lost in trials", time_text(number, site->lost_ns));

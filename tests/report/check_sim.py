@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Reports of real CUDA programs on the software driver, with the real library: check_sim.py BUILD [--update]."""
+import difflib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from schema import errors
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.abspath(sys.argv[1])
+SCHEMA = json.load(open(os.path.join(HERE, "../../docs/report-schema.json")))
+failures = []
+
+
+def expect(what, true):
+    print("ok  " if true else "FAIL", what)
+    if not true:
+        failures.append(what)
+
+
+def run(*command, **settings):
+    environment = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": os.path.join(BUILD, "sim"), **{n: str(v) for n, v in settings.items()}}
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, timeout=120)
+
+
+def example(name):
+    return os.path.join(BUILD, "examples", name)
+
+
+def plain(text):
+    text = re.sub(r"process \d+ on [^,]+, [\d.]+ \w+", "process PID on HOST, TIME", text)
+    text = re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", text)
+    text = re.sub(r"\.cu:\d+", ".cu:LINE", text)
+    return text.split("\n  What the shim did")[0]
+
+
+library = {"LD_PRELOAD": os.path.join(BUILD, "libzcshim.so")}
+bare = run(example("leaky-shared"))
+shimmed = run(example("leaky-shared"), **library)
+expect("leaky: stdout and exit code as bare", (bare.stdout, bare.returncode) == (shimmed.stdout, shimmed.returncode))
+
+golden = os.path.join(HERE, "golden/sim_leaky.txt")
+if "--update" in sys.argv:
+    with open(golden, "w") as out:
+        out.write(plain(shimmed.stderr))
+known = open(golden).read() if os.path.exists(golden) else ""
+expect("leaky: one leak of each kind and the wrong free, by call site", known == plain(shimmed.stderr))
+print("\n".join(difflib.unified_diff(known.splitlines(), plain(shimmed.stderr).splitlines(), "golden", "now", lineterm="")))
+
+expect("leaky: exit code of leaks", run(example("leaky-shared"), ZCSHIM_LEAK_EXIT=9, **library).returncode == 9)
+expect("vector_add: nothing to say in mode off", "libzcshim" not in run(example("vector_add-shared"), ZCSHIM_MODE="off", **library).stderr)
+
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "r.json")
+    run(example("leaky-shared"), ZCSHIM_REPORT=path, ZCSHIM_REPORT_FORMAT="json", **library)
+    report = json.load(open(path))
+    found = list(errors(report, SCHEMA, SCHEMA))
+    expect(f"leaky: JSON as the schema says {found}", not found)
+    expect("leaky: kinds apart", [report["totals"][kind]["live_count"] for kind in ("device", "pinned", "registered")] == [1, 1, 1])
+    run("sh", "-c", f"cat /dev/null; {example('vector_add-shared')} >/dev/null", ZCSHIM_REPORT=folder + "/%e", **library)
+    expect("helpers without CUDA write no report", sorted(os.listdir(folder)) == ["r.json", "vector_add-shared"])
+
+result = run(os.path.join(BUILD, "zcshim"), "check", "--runs=2", example("vector_add-shared"))
+expect(f"zcshim check vector_add: {result.stdout.strip()}", result.returncode in (0, 4, 5))
+result = run(os.path.join(BUILD, "zcshim"), "doctor", example("vector_add-shared"))
+expect("zcshim doctor: it will work", result.returncode == 0 and result.stdout.endswith("it will work\n"))
+print(result.stdout)
+sys.exit(1 if failures else 0)
