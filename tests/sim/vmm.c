@@ -280,7 +280,7 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
 {
     SIM_ENTER(cuMemGetAccess);
     if (!sim.vmm) return CUDA_ERROR_NOT_SUPPORTED;
-    if (!flags || !location) return CUDA_ERROR_INVALID_VALUE;
+    if (!flags || !location || !address) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
     struct allocation *allocation = allocation_at(address);
     *flags = 0;
