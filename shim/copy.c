@@ -28,6 +28,11 @@ static size_t device_extent(const struct copy_request *r)
     return side_extent(r->width, r->height, r->depth, r->device_pitch, r->device_slice);
 }
 
+static size_t host_extent(const struct copy_request *r)
+{
+    return side_extent(r->width, r->height, r->depth, r->host_pitch, r->host_slice);
+}
+
 enum copy_side copy_side(uintptr_t address)
 {
     unsigned type = 0, managed = 0;
@@ -151,11 +156,25 @@ static void count(const struct copy_request *r, bool elided)
     STAT_ADD(bytes_elided, bytes);
 }
 
+/* From or to a large host block, whatever its size: a copy that crosses two registrations fails in the driver, and an asynchronous one would
+ * read a registered source later. Under a capture the block's registration goes, and a graph that names it keeps it away. */
+static bool copy_of_block(struct copy_request *r, CUresult *result)
+{
+    if (!request_bytes(r)) return false;
+    if (context_capturing()) {
+        hostmem_make_native(r->host, host_extent(r), context_stream_capturing(r->stream));
+        return false;
+    }
+    r->context = context_current();
+    return r->context && hostmem_copy(r, result);
+}
+
 bool copy_begin(struct copy_request *r, CUresult *result)
 {
     r->window = window_at(r->device);
     if (!r->window) {
         if (placement_wants_time() && shim.options.mode == MODE_OBSERVE) r->started_ns = clock_ns();
+        if (hostmem_owns(r->host)) return copy_of_block(r, result);
         if (request_bytes(r) < HOSTMEM_COPY_MIN || !shim.options.host || context_capturing() || shim.options.mode == MODE_OBSERVE)
             return false;
         r->context = context_current();
@@ -171,7 +190,11 @@ bool copy_begin(struct copy_request *r, CUresult *result)
         *result = CUDA_ERROR_INVALID_VALUE;
         return true;
     }
-    if (r->window->place != WINDOW_HOST) return false;
+    if (r->window->place != WINDOW_HOST) {
+        if (!hostmem_owns(r->host) || !copy_of_block(r, result)) return false;
+        copy_end(r, *result);
+        return true;
+    }
     if (copy_on_host(r, result, &elided)) {
         if (elided) gate_leave();
         else gate_leave_submitted();

@@ -28,6 +28,8 @@
 #define COPY_GATED_FORM(a, b, bytes, forward_call)                                                                           \
     do {                                                                                                               \
         if (copy_out_of_bounds(a, bytes) || copy_out_of_bounds(b, bytes)) return CUDA_ERROR_INVALID_VALUE;             \
+        hostmem_make_native((void *)(a), bytes, context_capturing());                                                  \
+        hostmem_make_native((void *)(b), bytes, context_capturing());                                                  \
         bool entered = copy_gate_enter(a, b);                                                                          \
         CUresult result = forward_call;                                                                                \
         copy_gate_leave(entered);                                                                                      \
@@ -111,7 +113,8 @@ static enum unified large_direction(CUdeviceptr to, CUdeviceptr from)
 #define COPY_UNIFIED_FORM(to, from, bytes, stream, async, forward_call)                                                \
     do {                                                                                                               \
         enum unified direction = unified_direction(to, from);                                                          \
-        if (direction == UNIFIED_UNKNOWN && (bytes) >= HOSTMEM_COPY_MIN && shim.options.host)                          \
+        bool block = hostmem_owns((void *)(to)) || hostmem_owns((void *)(from));                                       \
+        if (direction == UNIFIED_UNKNOWN && shim.options.host && (block || (bytes) >= HOSTMEM_COPY_MIN))               \
             direction = large_direction(to, from);                                                                     \
         switch (direction) {                                                                                           \
         case UNIFIED_H2D:                                                                                              \
