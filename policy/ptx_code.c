@@ -1,31 +1,9 @@
 /* The instructions of one function body: registers, operands, what each instruction accesses. */
-#include "policy/ptx_internal.h"
+#include "policy/ptx_reading.h"
 
-#include <string.h>
+#define SCOPE_LIMIT 64
 
-#define SYMBOL_HEADS   512
-#define SCOPE_LIMIT    64
-#define RANGE_LIMIT    64
-#define MODIFIER_LIMIT 24
-
-/* What a declaration in a nested block hid. */
-struct hidden {
-    struct hidden *next;
-    struct ptx_symbol *symbol;
-    uint32_t node, depth;
-};
-struct reading {
-    const struct ptx_module *module;
-    struct ptx_code *code;
-    struct ptx_cursor cursor;
-    struct ptx_symbol *symbols[SYMBOL_HEADS];
-    struct hidden *hidden;
-    uint32_t depth;
-    struct ptx_name ranges[RANGE_LIMIT];
-    uint32_t range_count;
-};
-
-static bool fail(struct reading *r, const char *why)
+bool reading_fail(struct reading *r, const char *why)
 {
     if (!r->code->why) {
         r->code->why = r->module->budget->steps ? why : "more work than is allowed";
@@ -34,7 +12,7 @@ static bool fail(struct reading *r, const char *why)
     return false;
 }
 
-static struct ptx_symbol *symbol_find(struct reading *r, struct ptx_name name)
+struct ptx_symbol *reading_symbol(struct reading *r, struct ptx_name name)
 {
     struct ptx_symbol *s = r->symbols[name.hash % SYMBOL_HEADS];
     while (s && ptx_spend(r->module->budget, 1) && !ptx_name_same(s->name, name)) s = s->chain;
@@ -44,7 +22,7 @@ static struct ptx_symbol *symbol_find(struct reading *r, struct ptx_name name)
 static uint32_t node_add(struct reading *r, struct ptx_name name, enum ptx_space space)
 {
     struct ptx_code *code = r->code;
-    if (code->node_count == code->node_limit) return fail(r, "too many registers"), PTX_NONE;
+    if (code->node_count == code->node_limit) return reading_fail(r, "too many registers"), PTX_NONE;
     code->nodes[code->node_count] = (struct ptx_node){.name = name, .space = space, .formal = PTX_NONE};
     return code->node_count++;
 }
@@ -53,16 +31,17 @@ static uint32_t node_add(struct reading *r, struct ptx_name name, enum ptx_space
 static uint32_t name_declare(struct reading *r, struct ptx_name name, enum ptx_space space)
 {
     uint32_t node = node_add(r, name, space);
-    struct ptx_symbol *s = symbol_find(r, name);
+    struct ptx_symbol *s = reading_symbol(r, name);
     bool fresh = !s;
-    if (fresh && !(s = ptx_take(r->module->budget, 1, sizeof *s))) return fail(r, "out of scratch memory"), PTX_NONE;
+    if (fresh && !(s = ptx_take(r->module->budget, 1, sizeof *s)))
+        return reading_fail(r, "out of scratch memory"), PTX_NONE;
     if (fresh) {
         *s = (struct ptx_symbol){r->symbols[name.hash % SYMBOL_HEADS], name, PTX_NONE};
         r->symbols[name.hash % SYMBOL_HEADS] = s;
     }
     if (r->depth) {
         struct hidden *h = ptx_take(r->module->budget, 1, sizeof *h);
-        if (!h) return fail(r, "out of scratch memory"), PTX_NONE;
+        if (!h) return reading_fail(r, "out of scratch memory"), PTX_NONE;
         *h = (struct hidden){r->hidden, s, s->node, r->depth};
         r->hidden = h;
     }
@@ -76,10 +55,9 @@ static bool in_range(const struct reading *r, struct ptx_name name)
     return false;
 }
 
-/* The register or variable that a name stands for; names that nobody declared are registers. */
-static uint32_t name_resolve(struct reading *r, struct ptx_name name)
+uint32_t reading_name(struct reading *r, struct ptx_name name)
 {
-    struct ptx_symbol *s = symbol_find(r, name);
+    struct ptx_symbol *s = reading_symbol(r, name);
     if (s && s->node != PTX_NONE) return s->node;
     enum ptx_space space = PTX_REGISTER;
     bool is_function = false;
@@ -91,7 +69,8 @@ static uint32_t name_resolve(struct reading *r, struct ptx_name name)
     uint32_t node = node_add(r, name, space);
     if (node == PTX_NONE) return node;
     r->code->nodes[node].is_function = is_function;
-    if (!s && !(s = ptx_take(r->module->budget, 1, sizeof *s))) return fail(r, "out of scratch memory"), PTX_NONE;
+    if (!s && !(s = ptx_take(r->module->budget, 1, sizeof *s)))
+        return reading_fail(r, "out of scratch memory"), PTX_NONE;
     if (!s->name.at) {
         *s = (struct ptx_symbol){r->symbols[name.hash % SYMBOL_HEADS], name, node};
         r->symbols[name.hash % SYMBOL_HEADS] = s;
@@ -102,267 +81,20 @@ static uint32_t name_resolve(struct reading *r, struct ptx_name name)
 static bool read_declaration(struct reading *r)
 {
     struct ptx_declaration d;
-    if (!ptx_declaration_words(&r->cursor, &d)) return fail(r, "a declaration that is not understood");
+    if (!ptx_declaration_words(&r->cursor, &d)) return reading_fail(r, "a declaration that is not understood");
     do {
-        if (!ptx_declaration_name(&r->cursor, &d)) return fail(r, "a declaration that is not understood");
+        if (!ptx_declaration_name(&r->cursor, &d)) return reading_fail(r, "a declaration that is not understood");
         if (d.ranged) {
             if (d.space != PTX_REGISTER || r->range_count == RANGE_LIMIT)
-                return fail(r, "a declaration that is not understood");
+                return reading_fail(r, "a declaration that is not understood");
             r->ranges[r->range_count++] = d.formal.name;
         } else if (name_declare(r, d.formal.name, d.space) == PTX_NONE) {
             return false;
         }
         if (ptx_accept(&r->cursor, '=') && (!ptx_accept(&r->cursor, '{') || !ptx_skip_block(&r->cursor, '{', '}')))
-            return fail(r, "a declaration that is not understood");
+            return reading_fail(r, "a declaration that is not understood");
     } while (ptx_accept(&r->cursor, ','));
-    return ptx_accept(&r->cursor, ';') || fail(r, "a declaration that is not understood");
-}
-
-static bool operand_add(struct reading *r, struct ptx_operand operand)
-{
-    struct ptx_code *code = r->code;
-    if (code->operand_count == code->operand_limit) return fail(r, "too many operands");
-    code->operands[code->operand_count++] = operand;
-    return true;
-}
-
-/* A number with its sign; false if there is none. */
-static bool read_number(struct ptx_cursor *c, int64_t *value, bool *real)
-{
-    bool minus = false;
-    for (;;) {
-        if (ptx_accept(c, '-'))
-            minus = !minus;
-        else if (!ptx_accept(c, '+'))
-            break;
-    }
-    struct ptx_token token = ptx_next(c);
-    *value = minus ? (int64_t)(0 - (uint64_t)token.value) : token.value;
-    if (real) *real = token.real;
-    return token.kind == PTX_NUMBER && (real || !token.real);
-}
-
-static bool read_operand(struct reading *r, uint8_t position, int depth);
-
-static bool read_list(struct reading *r, uint8_t position, char close, int depth)
-{
-    if (ptx_accept(&r->cursor, close)) return true;
-    do
-        if (!read_operand(r, position, depth + 1)) return false;
-    while (ptx_accept(&r->cursor, ','));
-    return ptx_accept(&r->cursor, close) || fail(r, "an operand that is not understood");
-}
-
-/* [base+offset], [number], [base, {coordinates}...] */
-static bool read_memory(struct reading *r, uint8_t position, int depth)
-{
-    struct ptx_operand operand = {.kind = PTX_FIXED_MEMORY, .position = position, .node = PTX_NONE};
-    struct ptx_token token = ptx_peek(&r->cursor);
-    if (token.kind == PTX_WORD) {
-        ptx_next(&r->cursor);
-        operand.kind = PTX_MEMORY;
-        if ((operand.node = name_resolve(r, token.name)) == PTX_NONE) return false;
-    }
-    token = ptx_peek(&r->cursor);
-    bool signed_ = token.kind == PTX_SIGN && (token.value == '+' || token.value == '-');
-    if ((signed_ || operand.kind == PTX_FIXED_MEMORY) && !read_number(&r->cursor, &operand.number, NULL))
-        return fail(r, "an address that is not understood");
-    if (!operand_add(r, operand)) return false;
-    if (ptx_accept(&r->cursor, ',')) return read_list(r, position, ']', depth);
-    return ptx_accept(&r->cursor, ']') || fail(r, "an address that is not understood");
-}
-
-static bool read_operand(struct reading *r, uint8_t position, int depth)
-{
-    if (depth > 4) return fail(r, "an operand that is not understood");
-    if (ptx_accept(&r->cursor, '[')) return read_memory(r, position, depth);
-    if (ptx_accept(&r->cursor, '{')) return read_list(r, position, '}', depth);
-    if (ptx_accept(&r->cursor, '(')) return read_list(r, position, ')', depth);
-    ptx_accept(&r->cursor, '!');
-    struct ptx_token token = ptx_peek(&r->cursor);
-    struct ptx_operand operand = {.kind = PTX_VALUE, .position = position, .node = PTX_NONE};
-    if (token.kind != PTX_WORD) {
-        bool real = false;
-        if (!read_number(&r->cursor, &operand.number, &real)) return fail(r, "an operand that is not understood");
-        operand.kind = real ? PTX_REAL : PTX_IMMEDIATE;
-        return operand_add(r, operand);
-    }
-    ptx_next(&r->cursor);
-    if (ptx_name_is(token.name, "_")) {
-        operand.kind = PTX_REAL;
-        if (!operand_add(r, operand)) return false;
-    } else {
-        struct ptx_token component = ptx_peek(&r->cursor);
-        if (component.kind == PTX_DOT && component.adjacent) ptx_next(&r->cursor);
-        if ((operand.node = name_resolve(r, token.name)) == PTX_NONE) return false;
-        /* A variable with an offset is an address; where in the variable does not matter. */
-        if (ptx_accept(&r->cursor, '+') && !read_number(&r->cursor, &operand.number, NULL))
-            return fail(r, "an operand that is not understood");
-        if (!operand_add(r, operand)) return false;
-    }
-    return !ptx_accept(&r->cursor, '|') || read_operand(r, position, depth + 1);
-}
-
-static const struct {
-    const char *root;
-    uint8_t bytes;
-    enum ptx_class class;
-} operations[] = {
-#define PTX_NUMBER      PTX_NUMBER_
-#define OP(root, class) {#root, sizeof #root - 1, PTX_##class},
-#include "policy/ptx_ops.def"
-#undef OP
-#undef PTX_NUMBER
-};
-
-static bool compare_of(struct ptx_name word, struct ptx_instruction *i)
-{
-    static const struct {
-        char word[3];
-        enum ptx_compare compare;
-    } compares[] = {{"eq", PTX_EQ}, {"ne", PTX_NE}, {"lt", PTX_LT}, {"le", PTX_LE}, {"gt", PTX_GT},
-                    {"ge", PTX_GE}, {"lo", PTX_LT}, {"ls", PTX_LE}, {"hi", PTX_GT}, {"hs", PTX_GE}};
-    for (size_t k = 0; k < sizeof compares / sizeof *compares; k++)
-        if (ptx_name_is(word, compares[k].word)) return i->compare = compares[k].compare, true;
-    return false;
-}
-
-/* `shared`, `shared::cta`, `param::entry`...: the part before the colons is the space. */
-static void space_take(struct ptx_name word, struct ptx_instruction *i)
-{
-    static const struct {
-        const char *word;
-        enum ptx_space space;
-    } spaces[] = {{"global", PTX_GLOBAL},
-                  {"shared", PTX_SHARED},
-                  {"local", PTX_LOCAL},
-                  {"param", PTX_PARAM},
-                  {"const", PTX_CONST}};
-    for (size_t k = 0; k < sizeof spaces / sizeof *spaces; k++) {
-        size_t bytes = strlen(spaces[k].word);
-        if (word.bytes < bytes || memcmp(word.at, spaces[k].word, bytes) ||
-            (word.bytes > bytes && word.at[bytes] != ':'))
-            continue;
-        if (i->space == PTX_GENERIC)
-            i->space = spaces[k].space;
-        else
-            i->second_space = spaces[k].space;
-    }
-}
-
-static void modifier_take(struct ptx_name word, struct ptx_instruction *i)
-{
-    uint32_t bytes = ptx_type_bytes(word);
-    if (bytes) {
-        if (!i->first_bytes) i->first_bytes = bytes;
-        i->last_bytes = bytes;
-        i->is_signed = word.at[0] == 's';
-        i->is_float |=
-            word.at[0] == 'f' || word.at[0] == 't' || word.at[0] == 'e' || (word.at[0] == 'b' && word.at[1] == 'f');
-        i->is_plain &= word.bytes == 3 && (bytes == 4 || bytes == 8) && !i->is_float;
-        return;
-    }
-    space_take(word, i);
-    if (i->op == PTX_OP_setp) compare_of(word, i);
-    if (ptx_name_is(word, "v2")) i->elements = 2;
-    if (ptx_name_is(word, "v4")) i->elements = 4;
-    if (ptx_name_is(word, "v8")) i->elements = 8;
-    if (ptx_name_is(word, "sat")) i->is_plain = false;
-    if (ptx_name_is(word, "to")) i->to = true;
-    if (ptx_name_is(word, "wide")) i->is_wide = true;
-    if (ptx_name_is(word, "volatile") || ptx_name_is(word, "relaxed") || ptx_name_is(word, "acquire") ||
-        ptx_name_is(word, "mmio") || ptx_name_is(word, "cv"))
-        i->is_ordered = true;
-    if (ptx_name_is(word, "async")) i->is_async = true;
-    if (ptx_name_is(word, "bulk")) i->is_bulk = true;
-    if (ptx_name_is(word, "tensor")) i->is_tensor = true;
-    if (ptx_name_is(word, "reduce")) i->is_reduction = true;
-    if (ptx_name_is(word, "prefetch")) i->is_prefetch = true;
-    if (ptx_name_is(word, "load")) i->is_load = true;
-    if (ptx_name_is(word, "store")) i->is_store = true;
-}
-
-/* Forms of known instructions that are not followed. */
-static const char *form_refused(const struct ptx_instruction *i)
-{
-    if ((i->class == PTX_STORE || i->class == PTX_ATOMIC) && (i->is_async || i->is_bulk))
-        return "an asynchronous store";
-    if ((i->class == PTX_LOAD || i->class == PTX_STORE || i->class == PTX_ATOMIC) && !i->last_bytes)
-        return "an access of unknown size";
-    if (i->class == PTX_COPY && !i->is_async) return "a copy that is not understood";
-    return NULL;
-}
-
-static bool read_call(struct reading *r, struct ptx_instruction *i)
-{
-    static const char not_understood[] = "a call that is not understood";
-    if (ptx_accept(&r->cursor, '(') && (!read_list(r, 0, ')', 0) || !ptx_accept(&r->cursor, ',')))
-        return fail(r, not_understood);
-    struct ptx_token name = ptx_next(&r->cursor);
-    if (name.kind != PTX_WORD) return fail(r, not_understood);
-    if (ptx_accept(&r->cursor, ',')) {
-        if (!ptx_accept(&r->cursor, '(')) return fail(r, not_understood);
-        if (!read_list(r, 1, ')', 0)) return false;
-        if (ptx_accept(&r->cursor, ',')) return fail(r, "an indirect call");
-    }
-    i->target = name.name;
-    i->callee = ptx_module_function(r->module, name.name);
-    if (!i->callee || symbol_find(r, name.name)) return fail(r, "an indirect call");
-    return ptx_accept(&r->cursor, ';') || fail(r, not_understood);
-}
-
-static bool read_branch(struct reading *r, struct ptx_instruction *i)
-{
-    struct ptx_token target = ptx_next(&r->cursor);
-    if (target.kind != PTX_WORD) return fail(r, "a branch that is not understood");
-    i->target = target.name;
-    if (i->op == PTX_OP_brx) {
-        struct ptx_token table;
-        r->code->tangled = true;
-        if (!ptx_accept(&r->cursor, ',')) return fail(r, "a branch that is not understood");
-        table = ptx_next(&r->cursor);
-        if (table.kind != PTX_WORD) return fail(r, "a branch that is not understood");
-    }
-    return ptx_accept(&r->cursor, ';') || fail(r, "a branch that is not understood");
-}
-
-/* One instruction; its first word is read, its modifiers are not. */
-static bool read_instruction(struct reading *r, struct ptx_name root, uint32_t predicate, bool negated)
-{
-    struct ptx_code *code = r->code;
-    struct ptx_instruction i = {.op = PTX_OP_COUNT,
-                                .predicate = predicate,
-                                .negated = negated,
-                                .elements = 1,
-                                .is_plain = true,
-                                .line = r->cursor.line,
-                                .operand = code->operand_count};
-    for (int op = 0; op < PTX_OP_COUNT; op++)
-        if (root.bytes == operations[op].bytes && memcmp(root.at, operations[op].root, root.bytes) == 0) i.op = op;
-    if (i.op == PTX_OP_COUNT) return fail(r, "an instruction that is not understood");
-    i.class = operations[i.op].class;
-    struct ptx_token token = ptx_peek(&r->cursor);
-    for (int count = 0; token.kind == PTX_DOT && token.adjacent; count++, token = ptx_peek(&r->cursor)) {
-        if (count == MODIFIER_LIMIT) return fail(r, "an instruction that is not understood");
-        ptx_next(&r->cursor);
-        modifier_take(token.name, &i);
-    }
-    const char *refused = form_refused(&i);
-    if (refused) return fail(r, refused);
-    if (code->instruction_count == code->instruction_limit) return fail(r, "too many instructions");
-    if (i.class == PTX_CALL || i.class == PTX_BRANCH) {
-        if (i.class == PTX_CALL ? !read_call(r, &i) : !read_branch(r, &i)) return false;
-    } else if (!ptx_accept(&r->cursor, ';')) {
-        uint8_t position = 0;
-        do {
-            if (position == 16) return fail(r, "too many operands");
-            if (!read_operand(r, position++, 0)) return false;
-        } while (ptx_accept(&r->cursor, ','));
-        if (!ptx_accept(&r->cursor, ';')) return fail(r, "an operand that is not understood");
-    }
-    i.operand_count = code->operand_count - i.operand;
-    code->instructions[code->instruction_count++] = i;
-    return true;
+    return ptx_accept(&r->cursor, ';') || reading_fail(r, "a declaration that is not understood");
 }
 
 static bool read_label(struct reading *r, struct ptx_name name)
@@ -375,11 +107,11 @@ static bool read_label(struct reading *r, struct ptx_name name)
         for (;;) {
             token = ptx_next(&r->cursor);
             if (token.kind == PTX_END || token.kind == PTX_BAD)
-                return fail(r, "a list of targets that is not understood");
+                return reading_fail(r, "a list of targets that is not understood");
             if (token.kind == PTX_SIGN && token.value == ';') return true;
         }
     }
-    if (code->label_count == code->label_limit) return fail(r, "too many labels");
+    if (code->label_count == code->label_limit) return reading_fail(r, "too many labels");
     code->labels[code->label_count++] = (struct ptx_label){.name = name, .instruction = code->instruction_count};
     return true;
 }
@@ -390,12 +122,12 @@ static bool read_directive(struct reading *r)
     struct ptx_name word = ptx_next(&ahead).name;
     if (ptx_name_is(word, "loc") || ptx_name_is(word, "file")) {
         r->cursor = ahead;
-        return ptx_skip_line_directive(&r->cursor, word) || fail(r, "a directive that is not understood");
+        return ptx_skip_line_directive(&r->cursor, word) || reading_fail(r, "a directive that is not understood");
     }
     if (ptx_name_is(word, "pragma")) {
         r->cursor = ahead;
         return (ptx_next(&r->cursor).kind == PTX_STRING && ptx_accept(&r->cursor, ';')) ||
-               fail(r, "a directive that is not understood");
+               reading_fail(r, "a directive that is not understood");
     }
     return read_declaration(r);
 }
@@ -406,9 +138,9 @@ static bool read_statement(struct reading *r)
     if (token.kind == PTX_DOT) return read_directive(r);
     ptx_next(&r->cursor);
     if (token.kind == PTX_SIGN && token.value == '{')
-        return ++r->depth <= SCOPE_LIMIT || fail(r, "blocks nested too deep");
+        return ++r->depth <= SCOPE_LIMIT || reading_fail(r, "blocks nested too deep");
     if (token.kind == PTX_SIGN && token.value == '}') {
-        if (r->depth == 0) return fail(r, "a block that does not close");
+        if (r->depth == 0) return reading_fail(r, "a block that does not close");
         for (; r->hidden && r->hidden->depth == r->depth; r->hidden = r->hidden->next)
             r->hidden->symbol->node = r->hidden->node;
         r->depth--;
@@ -420,13 +152,13 @@ static bool read_statement(struct reading *r)
     if (token.kind == PTX_SIGN && token.value == '@') {
         negated = ptx_accept(&r->cursor, '!');
         token = ptx_next(&r->cursor);
-        if (token.kind != PTX_WORD || (predicate = name_resolve(r, token.name)) == PTX_NONE)
-            return fail(r, "a predicate that is not understood");
+        if (token.kind != PTX_WORD || (predicate = reading_name(r, token.name)) == PTX_NONE)
+            return reading_fail(r, "a predicate that is not understood");
         token = ptx_next(&r->cursor);
     }
-    if (token.kind != PTX_WORD) return fail(r, "a statement that is not understood");
+    if (token.kind != PTX_WORD) return reading_fail(r, "a statement that is not understood");
     if (predicate == PTX_NONE && ptx_accept(&r->cursor, ':')) return read_label(r, token.name);
-    return read_instruction(r, token.name, predicate, negated);
+    return reading_instruction(r, token.name, predicate, negated);
 }
 
 /* Upper bounds from the signs of the body, so that each table is taken once. */
@@ -517,7 +249,7 @@ struct ptx_code *ptx_code_read(const struct ptx_module *module, struct ptx_funct
     *r = (struct reading){
         .module = module, .code = code, .cursor = {function->body, function->body_end, function->line, module->budget}};
     if (!tables_take(module->budget, code)) {
-        fail(r, "out of scratch memory");
+        reading_fail(r, "out of scratch memory");
         return code;
     }
     if (!formals_declare(r, function->formals, function->formal_count, 0) ||
@@ -525,7 +257,7 @@ struct ptx_code *ptx_code_read(const struct ptx_module *module, struct ptx_funct
         return code;
     while (ptx_peek(&r->cursor).kind != PTX_END)
         if (!read_statement(r)) return code;
-    if (r->depth) fail(r, "a block that does not close");
+    if (r->depth) reading_fail(r, "a block that does not close");
     if (code->why) return code;
     definitions_count(code);
     addresses_mark(code);

@@ -1,5 +1,5 @@
 /* Parts of the PTX analysis that its own files share: reader (ptx_text.c), index (ptx_module.c), code (ptx_code.c),
- * loops (ptx_loops.c), origins (ptx_flow.c), answers (ptx.c). */
+ * ptx_instruction.c), loops (ptx_loops.c, ptx_bounds.c), origins and accesses (ptx_flow.h), answers (ptx.c). */
 #ifndef ZCSHIM_POLICY_PTX_INTERNAL_H
 #define ZCSHIM_POLICY_PTX_INTERNAL_H
 
@@ -162,7 +162,7 @@ struct ptx_instruction {
     uint8_t first_bytes, last_bytes; /* sizes of the first and last type named */
     uint8_t elements;                /* of a vector access */
     bool is_signed, is_float, is_plain /* 32- or 64-bit integers only, no saturation */,
-        is_ordered /* volatile, relaxed, acquire */, to, uniform, is_tensor, is_reduction, is_bulk, is_store, is_wide;
+        is_ordered /* volatile, relaxed, acquire */, to, is_tensor, is_reduction, is_bulk, is_store, is_wide;
     bool is_load, is_prefetch, is_async;
     bool negated;
     uint32_t predicate; /* node or PTX_NONE */

@@ -46,7 +46,7 @@ static uint64_t random_below(uint64_t limit)
 static uint64_t now_ns(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
@@ -404,8 +404,7 @@ int main(int count, char **arguments)
             }
             stores_check(&copy, &changed);
         }
-        printf("%s: %u kernels, %" PRIu64 " mutations, slowest analysis %.1f ms\n", arguments[f], original.count,
-               mutations, slowest_ns / 1e6);
+        printf("%s: %" PRIu64 " mutations, slowest analysis %.1f ms\n", arguments[f], mutations, slowest_ns / 1e6);
         free(whole.at);
         free(text.at);
         free(copy.at);

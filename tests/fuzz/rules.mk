@@ -1,6 +1,5 @@
 # The PTX analysis against kernels with known answers and against mutated text. Without nvcc there is no PTX: skipped.
 PTX_DIR     := $(BUILD)/tests/ptx
-PTX_TOOLS   := $(BUILD)/tests/ptx-dump $(PTX_DIR)/ptx-corpus $(PTX_DIR)/ptx-fuzz
 PTX_OBJS    := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard policy/ptx*.c) shim/module_image.c shim/unpack.c)
 PTX_SOURCE  := tests/fuzz/ptx_corpus.cu
 PTX_ARCHS   := 75 90 120
@@ -30,6 +29,8 @@ $(PTX_DIR)/all.fatbin: $(PTX_SOURCE)
 	$(call PTX_NVCC,-arch=sm_90 -fatbin -Xfatbin -compress-all)
 $(PTX_DIR)/%.fatbin: $(PTX_SOURCE)
 	$(call PTX_NVCC,-arch=compute_90 -fatbin -Xfatbin -compress-mode=$*)
+
+.SECONDARY: $(PTX_OBJS) $(patsubst %,$(BUILD)/obj/tests/fuzz/ptx_%.o,dump corpus fuzz)
 
 PTX_HAS_NVCC := $(shell command -v $(NVCC) 2>/dev/null)
 ifeq ($(PTX_HAS_NVCC),)
