@@ -33,14 +33,7 @@ static enum earn_decision window_period(struct earn_window *window, struct earn_
         window->block_count = 0;
         window->block_start_ns = now_ns;
     }
-    window->period_copies += copies;
-    window->period_count++;
-    if (window->period_count >= 64) {
-        window->period_count /= 2;
-        window->period_copies /= 2;
-        window->native_ns /= 2;
-    }
-    if (window->place == EARN_DEVICE) return earn_device_period(window, run, period_ns, copy_ns, now_ns);
+    if (window->place == EARN_DEVICE) return earn_device_period(window, run, period_ns, copies, now_ns);
     return earn_host_period(window, run, copies, copy_ns, now_ns);
 }
 
@@ -113,7 +106,7 @@ enum earn_decision earn_tick(struct earn_window *window, struct earn_run *run, u
     if (window->asked == EARN_TO_DEVICE) return EARN_TO_DEVICE;
     if (window->state == EARN_SETTLED && earn_run_other_on_trial(run, window, now_ns)) return EARN_STAY;
 
-    double copies = earn_mean_copies(window);
+    double copies = window->mean_copies;
     double waited = now_ns > window->last_ns ? (double)(now_ns - window->last_ns) : 0;
     double over = waited - window->mean_ns * copies;
     double bar = window->state == EARN_SETTLED ? window->bar_ns : window->bar_ns / 2;

@@ -128,10 +128,11 @@ struct earn_window {
     uint32_t epoch;
     uint32_t busy; /* answers EARN_BUSY in a row */
     struct periods periods;
-    double native_ns, period_copies, period_count; /* sums that fade: copies' native cost, copies, periods */
+    double native_ns;   /* what the period's copies cost natively */
+    double mean_copies; /* of a period of the device's loop, once known; else 1 */
 
     /* the device's loop as it was when the trial began; per copy */
-    double usual_ns, clip_ns, mean_ns, alarm_ns, median_ns;
+    double usual_ns, clip_ns, mean_ns, alarm_ns, median_ns, spread_ns;
     double learned_high_ns; /* long periods that were seen on the device too */
     double outlier_ns;      /* the period that ended the last stay */
     double kernels_ns;      /* the part of a device period in which kernels can run */

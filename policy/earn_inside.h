@@ -30,8 +30,6 @@ void earn_kernels_join(struct earn_kernels *kernels, const struct earn_kernels *
 
 /* ---- earn_stay.c ---- */
 
-/* Copies in a period, on average. */
-double earn_mean_copies(const struct earn_window *window);
 void earn_forget_periods(struct earn_window *window);
 /* What the stay on the host is compared with: the device's periods, per copy. */
 void earn_set_reference(struct earn_window *window, double usual_ns, double mean_ns, double high_ns);
@@ -44,9 +42,9 @@ enum earn_decision earn_give_up(struct earn_window *window, struct earn_run *run
 
 /* ---- earn_judge.c ---- */
 
-/* A period that ended on the device, or on the host: copy_ns is its time per copy. */
-enum earn_decision earn_device_period(struct earn_window *window, struct earn_run *run, double period_ns,
-                                      double copy_ns, uint64_t now_ns);
+/* A period of so many copies ended on the device, or on the host (copy_ns: its time per copy). */
+enum earn_decision earn_device_period(struct earn_window *window, struct earn_run *run, double period_ns, double copies,
+                                      uint64_t now_ns);
 enum earn_decision earn_host_period(struct earn_window *window, struct earn_run *run, double copies, double copy_ns,
                                     uint64_t now_ns);
 /* Counts a host period without judging it. */

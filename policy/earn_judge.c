@@ -35,7 +35,8 @@ static enum earn_decision window_consider(struct earn_window *window, struct ear
     window->needed_ns = round_trip * (double)(1u << window->failures);
     if (window->evidence_ns < window->needed_ns || window->periods.count < REFERENCE_PERIODS) return EARN_STAY;
 
-    double copies = earn_mean_copies(window), usual = periods_usual(&window->periods), period = usual * copies;
+    double copies = periods_mean_copies(&window->periods), usual = periods_usual(&window->periods),
+           period = usual * copies;
     double since_told = (double)(now_ns - atomic_load(&run->cleared_ns));
     window->skip = 4;
     if (earn_run_other_on_trial(run, window, now_ns)) {
@@ -50,7 +51,7 @@ static enum earn_decision window_consider(struct earn_window *window, struct ear
     }
     window->unsteady = 0;
 
-    double kernels_ns = period - window->native_ns / window->period_count;
+    double kernels_ns = period - periods_mean_native_ns(&window->periods);
     if (kernels_ns < period / 8) kernels_ns = period / 8;
     double high = periods_second_longest(&window->periods);
     earn_set_reference(window, usual, periods_clipped_mean(&window->periods, 4 * usual),
@@ -78,19 +79,23 @@ static enum earn_decision window_consider(struct earn_window *window, struct ear
 
     window->charge_ns = 1.5 * (cost_worst_factor(run->cost, window->bytes, COST_UNKNOWN) - 1) * kernels_ns;
     window->median_ns = periods_median(&window->periods);
+    window->mean_copies = copies;
+    window->spread_ns = periods_spread(&window->periods);
     window->kernels_ns = kernels_ns;
     window->was_ns = usual;
     window->reason = "on trial: its copies would have paid for the move";
     return window->asked = EARN_TRY_HOST;
 }
 
-enum earn_decision earn_device_period(struct earn_window *window, struct earn_run *run, double period_ns,
-                                      double copy_ns, uint64_t now_ns)
+enum earn_decision earn_device_period(struct earn_window *window, struct earn_run *run, double period_ns, double copies,
+                                      uint64_t now_ns)
 {
+    double copy_ns = period_ns / copies;
     uint64_t told_ns = atomic_load_explicit(&run->told_ns, memory_order_relaxed);
     window->quiet = told_ns == window->told_ns ? window->quiet + 1 : 0;
     window->told_ns = told_ns;
-    periods_add(&window->periods, copy_ns);
+    periods_add(&window->periods, copy_ns, copies, window->native_ns);
+    window->native_ns = 0;
     if (copy_ns > window->outlier_ns / 2 && copy_ns < window->outlier_ns * 2 && copy_ns > window->learned_high_ns)
         window->learned_high_ns = copy_ns;
     if (window->strange_watch) {
@@ -117,6 +122,7 @@ static enum earn_decision window_settle(struct earn_window *window, struct earn_
     window->reason = "its loop is faster on the host";
     window->excess_ns = 0;
     window->host_ns = periods_clipped_mean(&window->periods, window->clip_ns);
+    if (window->from_past) window->mean_copies = periods_mean_copies(&window->periods);
     window->block_ns = 0;
     window->block_count = 0;
     window->block_start_ns = now_ns;
@@ -148,6 +154,15 @@ static bool trial_explained(const struct earn_window *window, double gain_ns)
     return gain_ns <= 2 * copies + 0.15 * window->usual_ns || window->unexplained;
 }
 
+/* The gain is more than the noise of both sides could feign. */
+static bool trial_certain(const struct earn_window *window, double gain_ns)
+{
+    double spread = periods_spread(&window->periods),
+           kept = window->periods.count < PERIODS_KEPT ? window->periods.count : PERIODS_KEPT;
+    double variance = (spread * spread + window->spread_ns * window->spread_ns) / kept;
+    return gain_ns > 0 && gain_ns * gain_ns > 6.25 * variance;
+}
+
 static const char far_above[] = "a period on the host was far above the usual one";
 
 static enum earn_decision trial_period(struct earn_window *window, struct earn_run *run, double copy_ns,
@@ -161,7 +176,7 @@ static enum earn_decision trial_period(struct earn_window *window, struct earn_r
         return EARN_STAY;
     }
     if (!window->from_past) {
-        double turn = 64 * usual * earn_mean_copies(window);
+        double turn = 64 * usual * window->mean_copies;
         if (!earn_run_has_turn(run, window)) return earn_go_back(window, run, "its trial was interrupted", 1);
         atomic_store_explicit(&run->trial_end_ns, now_ns + (uint64_t)(turn > EARN_TURN_NS ? turn : EARN_TURN_NS),
                               memory_order_relaxed);
@@ -184,6 +199,7 @@ static enum earn_decision trial_period(struct earn_window *window, struct earn_r
         return earn_go_back(window, run, "its loop changed during the trial", 1);
     }
     if (mid <= limit * usual && periods_clipped_mean(&window->periods, window->clip_ns) <= window->mean_ns &&
+        trial_certain(window, usual - mid) &&
         (window->median_ns <= 0 || periods_median(&window->periods) < 0.97 * window->median_ns))
         return window_settle(window, run, mid, now_ns);
     if (mid > 1.25 * usual) return earn_give_up(window, run, "slower on the host", lessons_of(window, mid));
@@ -262,6 +278,6 @@ enum earn_decision earn_host_period(struct earn_window *window, struct earn_run 
     }
     earn_count_period(window, copies, copy_ns);
     if (window->state == EARN_SETTLED) return settled_period(window, run, copy_ns, now_ns);
-    periods_add(&window->periods, copy_ns);
+    periods_add(&window->periods, copy_ns, copies, 0);
     return trial_period(window, run, copy_ns, now_ns);
 }

@@ -2,15 +2,10 @@
 
 #include <string.h>
 
-double earn_mean_copies(const struct earn_window *window)
-{
-    return window->period_count > 0 ? window->period_copies / window->period_count : 1;
-}
-
 void earn_forget_periods(struct earn_window *window)
 {
     periods_clear(&window->periods);
-    window->native_ns = window->period_copies = window->period_count = 0;
+    window->native_ns = 0;
 }
 
 void earn_set_reference(struct earn_window *window, double usual_ns, double mean_ns, double high_ns)
@@ -24,7 +19,7 @@ void earn_set_reference(struct earn_window *window, double usual_ns, double mean
 static void window_begin_stay(struct earn_window *window, struct earn_run *run, bool from_past, uint64_t now_ns)
 {
     double round_trip = cost_round_trip_ns(run->cost, window->bytes);
-    double period = window->usual_ns * earn_mean_copies(window);
+    double period = window->usual_ns * window->mean_copies;
     unsigned patience = window->patience;
     window->place = EARN_HOST;
     window->state = EARN_TRYING;
@@ -70,6 +65,7 @@ void earn_begin(struct earn_window *window, struct earn_run *run, uint64_t live_
     window->epoch = atomic_load(&run->epoch);
     window->recheck_every_ns = EARN_RECHECK_NS;
     window->needed_ns = cost_round_trip_ns(run->cost, live_bytes);
+    window->mean_copies = 1;
     if (!past) return;
     window->failures = past->failures < EARN_FAILURES_MOST ? past->failures : EARN_FAILURES_MOST;
     if (past->place == EARN_DEVICE) {
@@ -166,7 +162,7 @@ enum earn_decision earn_give_up(struct earn_window *window, struct earn_run *run
 static void window_moved_to_host(struct earn_window *window, struct earn_run *run, double cost_ns, uint64_t now_ns)
 {
     bool on_trial = earn_run_has_turn(run, window);
-    double period = window->usual_ns * earn_mean_copies(window);
+    double period = window->usual_ns * window->mean_copies;
     window->moves_to_host++;
     if (on_trial) {
         window->trials++;

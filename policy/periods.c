@@ -27,6 +27,35 @@ static double usual_of(const struct periods *periods, unsigned first, unsigned c
     return count ? sum / used : 0;
 }
 
+static double mean_of(const struct periods *periods, const float *values, double none)
+{
+    unsigned count = kept(periods);
+    double sum = 0;
+    for (unsigned i = 0; i < count; i++) sum += (double)values[i];
+    return count ? sum / count : none;
+}
+
+double periods_mean_copies(const struct periods *periods) { return mean_of(periods, periods->copies, 1); }
+
+double periods_mean_native_ns(const struct periods *periods) { return mean_of(periods, periods->native_ns, 0); }
+
+static double square_root(double value)
+{
+    double root = value > 1 ? value : 1;
+    for (int i = 0; i < 60 && root * root > value * 1.000001; i++) root = (root + value / root) / 2;
+    return value > 0 ? root : 0;
+}
+
+double periods_spread(const struct periods *periods)
+{
+    float sorted[PERIODS_KEPT];
+    unsigned count = kept(periods), used = count - count / 8;
+    double sum = 0, mean = periods_usual(periods);
+    sort(periods, 0, count, sorted);
+    for (unsigned i = 0; i < used; i++) sum += ((double)sorted[i] - mean) * ((double)sorted[i] - mean);
+    return used > 1 ? square_root(sum / (used - 1)) : 0;
+}
+
 double periods_median(const struct periods *periods)
 {
     float sorted[PERIODS_KEPT];

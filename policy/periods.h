@@ -8,20 +8,32 @@
 #define PERIODS_KEPT 32
 
 struct periods {
-    float ns[PERIODS_KEPT];
-    uint32_t count; /* since the last periods_clear; may exceed PERIODS_KEPT */
+    float ns[PERIODS_KEPT];        /* per copy */
+    float copies[PERIODS_KEPT];    /* in the period */
+    float native_ns[PERIODS_KEPT]; /* what its copies cost natively */
+    uint32_t count;                /* since the last periods_clear; may exceed PERIODS_KEPT */
 };
 
 static inline void periods_clear(struct periods *periods) { periods->count = 0; }
 
-static inline void periods_add(struct periods *periods, double ns)
+static inline void periods_add(struct periods *periods, double ns, double copies, double native_ns)
 {
-    periods->ns[periods->count++ % PERIODS_KEPT] = (float)ns;
+    unsigned at = periods->count++ % PERIODS_KEPT;
+    periods->ns[at] = (float)ns;
+    periods->copies[at] = (float)copies;
+    periods->native_ns[at] = (float)native_ns;
 }
+
+/* Plain means; 1 copy and 0 ns if there are no periods. */
+double periods_mean_copies(const struct periods *periods);
+double periods_mean_native_ns(const struct periods *periods);
 
 /* Mean without the longest eighth: what is usual, whatever a few pauses or a preempted thread did. 0 if there are none.
  */
 double periods_usual(const struct periods *periods);
+
+/* How far the usual ones lie from their mean: the standard deviation without the longest eighth. */
+double periods_spread(const struct periods *periods);
 
 /* The middle one. 0 if there are none. */
 double periods_median(const struct periods *periods);

@@ -12,7 +12,7 @@ void earn_sparse_copy(struct earn_sparse *sparse, const struct cost *cost, uint6
         return;
     }
     sparse->small++;
-    if (sparse->last_ns) periods_add(&sparse->periods, (double)(copy->now_ns - sparse->last_ns));
+    if (sparse->last_ns) periods_add(&sparse->periods, (double)(copy->now_ns - sparse->last_ns), 1, 0);
     sparse->last_ns = copy->now_ns;
 }
 
