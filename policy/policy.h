@@ -6,6 +6,8 @@
 #include "cost.h"
 #include "earn.h"
 #include "options.h"
+#include "profile.h"
+#include "rules.h"
 #include "sparse.h"
 
 #endif
