@@ -86,6 +86,7 @@ static int write_out(struct report *report)
         report_write_trace(&emitter, report);
         break;
     case FORM_HTML:
+        report_merge_alike(report);
         report_write_html(&emitter, report);
         break;
     default:
