@@ -75,16 +75,6 @@ bool host_stream_idle(struct host_context *context, CUstream stream)
     return idle;
 }
 
-CUresult host_stream_wait(struct host_context *context, CUstream stream)
-{
-    CUevent event = host_event_take(context);
-    CUresult result = event ? shim.real.cuEventRecord(event, stream) : CUDA_ERROR_OUT_OF_MEMORY;
-    /* Without an event the stream itself is asked: it does not wait for work that others add, and has all of ours in it. */
-    result = result == CUDA_SUCCESS ? shim.real.cuEventSynchronize(event) : shim.real.cuStreamSynchronize(stream);
-    host_event_give(context, event);
-    return result;
-}
-
 void *pinned_take(size_t bytes)
 {
     budget_refresh();

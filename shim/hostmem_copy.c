@@ -6,7 +6,7 @@
 #include "shim/hostmem_internal.h"
 #include "shim/shim.h"
 
-/* Up to here a copy out of registered memory is bounced even when it could wait: one memcpy costs less than asking. */
+/* Up to here a copy out of registered memory is bounced even when it could wait. */
 #define BOUNCE_UNASKED ((size_t)64 << 10)
 
 struct copy_run {
@@ -149,8 +149,9 @@ static void run_rows(struct copy_run *run, const struct copy_request *request)
 static void run_finish(struct copy_run *run)
 {
     if (!run->pending) return;
-    /* The source is in use, or the data on its way, until the stream has passed. */
-    CUresult waited = host_stream_wait(run->context, run->request->stream);
+    /* The source is in use, or the data on its way, until the stream has passed. The copy is in the stream, so that the wait includes what it
+     * waits for. */
+    CUresult waited = shim.real.cuStreamSynchronize(run->request->stream);
     if (run->result == CUDA_SUCCESS) run->result = waited;
 }
 
@@ -205,24 +206,24 @@ static bool copy_by_way_of_heap(const struct copy_request *request, CUresult *re
 static bool copy_without_waiting(struct host_context *context, const struct copy_request *request, bool registered,
                                  bool *idle, CUresult *result)
 {
-    size_t bytes = copy_bytes(request);
-    if (registered && bytes <= BOUNCE_UNASKED && bounce_copy(context, request, result)) return true;
     *idle = host_stream_idle(context, request->stream);
     if (*idle || !registered) return false;
     return bounce_copy(context, request, result) || copy_by_way_of_heap(request, result);
 }
 
-/* A waiting copy from or to one registered piece is the driver's own call. Lock held at the call, released when true is returned. */
+/* A copy that natively waits, from or to one registered piece, is the driver's own call. Lock held at the call, released when true is
+ * returned. */
 static bool copy_one_piece(struct block *block, const struct copy_request *request, CUresult *result)
 {
     uintptr_t at = (uintptr_t)request->host, end = at + copy_bytes(request);
-    if (request->async || request->stream != CU_STREAM_LEGACY || !copy_is_flat(request)) return false;
+    if (is_nonblocking(request) || !copy_is_flat(request)) return false;
     uint32_t index = piece_index(block, at);
     if (block->pieces[index].state != PIECE_REGISTERED || end > piece_start(block, index) + block->pieces[index].bytes)
         return false;
     block->users++;
     hostmem_unlock();
     *result = copy_native(request);
+    if (request->async && *result == CUDA_SUCCESS) *result = shim.real.cuStreamSynchronize(request->stream);
     hostmem_lock();
     block->users--;
     pthread_cond_broadcast(&hostmem.changed);
@@ -245,6 +246,9 @@ static bool copy_block(const struct copy_request *request, CUresult *result)
     if (!ready) return false;
     struct host_context *context = host_context_of(request->stream);
     bool worth = registered || (bytes >= HOSTMEM_COPY_MIN && hostmem_driver_usable());
+    /* One memcpy costs less than asking whether the stream is idle. */
+    if (context && registered && is_nonblocking(request) && bytes <= BOUNCE_UNASKED && bounce_copy(context, request, result))
+        return true;
     if (!context || !worth || !copy_device_valid(request)) {
         *result = copy_native_counted(block, request);
         return true;

@@ -186,8 +186,6 @@ CUevent host_event_take(struct host_context *context);
 void host_event_give(struct host_context *context, CUevent event);
 /* Would an operation enqueued in the stream now start at once? Asks, never waits. */
 bool host_stream_idle(struct host_context *context, CUstream stream);
-/* Waits until all that the stream holds now is done. */
-CUresult host_stream_wait(struct host_context *context, CUstream stream);
 /* Makes a context current around a call; false: not possible. */
 bool host_context_enter(CUcontext context);
 void host_context_leave(void);

@@ -273,7 +273,7 @@ bool stage_copy(struct host_context *context, const struct copy_request *request
     if (done) {
         *result = request->direction == COPY_H2D ? stage_h2d(&plan) : stage_d2h(&plan);
         if (request->direction == COPY_H2D && !request->async && request->stream != CU_STREAM_PER_THREAD) {
-            CUresult waited = host_stream_wait(context, request->stream);
+            CUresult waited = shim.real.cuStreamSynchronize(request->stream);
             if (*result == CUDA_SUCCESS) *result = waited;
         }
         STAT_ADD(host_copies_staged, 1);

@@ -31,3 +31,20 @@ check-hostmem: $(SHIM_LIB) $(HOSTMEM_BINS)
 ifeq ($(SAN),)
 CHECKS += check-hostmem
 endif
+
+# Measurements: one binary for a GPU (cudart inside), one for a short run on the simulator.
+$(BUILD)/tests/hostmem/bench: tests/hostmem/bench.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) $< -o $@
+$(BUILD)/tests/hostmem/bench_shared: tests/hostmem/bench.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) -cudart shared $< -o $@
+$(BUILD)/tests/hostmem/cpu: tests/hostmem/cpu.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -fno-builtin $< -pthread -o $@
+ALL += $(if $(SAN),,$(BUILD)/tests/hostmem/bench $(BUILD)/tests/hostmem/bench_shared $(BUILD)/tests/hostmem/cpu)
+
+.PHONY: bench-hostmem
+bench-hostmem:
+	@$(PYTHON) tests/hostmem/bench.py $(BUILD) $${OUT:-docs/results}
+SUITES += bench-hostmem

@@ -76,6 +76,7 @@ bool backend_start(struct backend *backend, int threads)
     stub_options((size_t)256 << 20, 2);
     fake_start();
     device = fake_device(DEVICE_BYTES * (size_t)threads);
+    atexit(hostmem_at_exit);
     *backend = (struct backend){take, resize, give, copy_in, copy_out, wait, hostmem_before_fork, after_fork, true};
     return true;
 }

@@ -74,7 +74,7 @@ Test(hostmem_copy, every_offset_and_length_around_piece_boundaries_arrives)
     char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
     fill(host, bytes, 1);
     cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
-    uintptr_t boundary = ((uintptr_t)host & ~(2 * MIB - 1)) + 4 * MIB;
+    uintptr_t boundary = ((uintptr_t)host & ~(2 * MIB - 1)) + 8 * MIB;
     for (long from = -5000; from <= 5000; from += 1250)
         for (size_t length = 1; length < 6 * MIB; length = length * 5 + 3) {
             char *at = (char *)boundary + from;
