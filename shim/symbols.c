@@ -131,13 +131,14 @@ static void resolve_module(const struct module *module, struct symbol *symbols, 
     struct image image, debug;
     if (!image_open(&image, module->main ? "/proc/self/exe" : module->path)) return;
     if (image_has_build_id(&image, module)) {
-        bool apart = image_open_debug(&debug, module);
+        bool folded = module->system || module->cuda; /* nobody asks for their lines */
+        bool apart = !folded && image_open_debug(&debug, module);
         if (apart) image_name(&debug, module, symbols, count);
         image_name(&image, module, symbols, count);
         for (size_t i = 0; i < count; i++) /* the names lie in the mapped file so far */
             if (symbols[i].frames[0].function)
                 symbols[i].frames[0].function = symbol_readable(symbols[i].frames[0].function);
-        resolve_lines(apart ? &debug : &image, module, symbols, count);
+        if (!folded) resolve_lines(apart ? &debug : &image, module, symbols, count);
         if (apart) image_close(&debug);
     }
     image_close(&image);

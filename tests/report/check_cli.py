@@ -2,6 +2,7 @@
 """The zcshim command without a GPU: check_cli.py BUILD."""
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -176,6 +177,29 @@ def bad_reports():
     expect("missing", zcshim("report", "no-such-file").returncode == 3)
 
 
+def mutated_reports_never_crash():
+    random.seed(1)
+    base = json.loads(read("all.json"))
+    odd = [None, -1, 2**64 - 1, 1e300, "", "x" * 5000, [], {}, True, [[]], [{}], {"id": 3}, "<\u2028\ud800"]
+
+    def mutate(value, how_often):
+        if random.random() < how_often:
+            return random.choice(odd)
+        if isinstance(value, dict):
+            return {key: mutate(member, how_often) for key, member in value.items() if random.random() > how_often / 3}
+        return [mutate(item, how_often) for item in value] if isinstance(value, list) else value
+
+    for _ in range(40):
+        mutant = mutate(base, random.choice([0.003, 0.02, 0.08]))
+        if isinstance(mutant, dict):
+            mutant.update(tool="libzcshim", schema=1)
+        with open(os.path.join(scratch.name, "mutant.json"), "w") as out:
+            json.dump(mutant, out)
+        for command in (["report"], ["report", "--format=html", "all.json"], ["suppress"], ["diff", "all.json"]):
+            code = zcshim(*command, "mutant.json").returncode
+            expect(f"{command}: {code}", code in (0, 3))
+
+
 def diff_compares():
     less, more = report_file("less.json", "leak"), report_file("more.json", "leak", "copies", "twice")
     result = zcshim("diff", less, more)
@@ -226,7 +250,7 @@ def completions_and_manuals_are_whole():
 
 
 CASES = [help_everywhere, run_sets_and_keeps, check_compares, record_sets_the_profile, doctor_finds, report_forms, reports_merge, bad_reports,
-         diff_compares, options_tell_origins, suppress_writes_what_hides, completions_and_manuals_are_whole]
+         mutated_reports_never_crash, diff_compares, options_tell_origins, suppress_writes_what_hides, completions_and_manuals_are_whole]
 
 for case in CASES:
     here = case.__name__
