@@ -52,9 +52,9 @@ static bool zstd_find(struct zstd *z)
 {
     void *library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) return false;
-    *(void **)&z->context_bytes = dlsym(library, "ZSTD_estimateDCtxSize");
-    *(void **)&z->context_make = dlsym(library, "ZSTD_initStaticDCtx");
-    *(void **)&z->unpack = dlsym(library, "ZSTD_decompressDCtx");
+    z->context_bytes = (size_t(*)(void))dlsym(library, "ZSTD_estimateDCtxSize");
+    z->context_make = (void *(*)(void *, size_t))dlsym(library, "ZSTD_initStaticDCtx");
+    z->unpack = (size_t(*)(void *, void *, size_t, const void *, size_t))dlsym(library, "ZSTD_decompressDCtx");
     return z->context_bytes && z->context_make && z->unpack;
 }
 
