@@ -116,6 +116,7 @@ static void load_process(struct report *report, const struct json *json)
     report->mode = or_empty(json_string(process, "mode"));
     report->rank = json_string(process, "rank");
     report->cuda = json_string(process, "cuda") ? json_string(process, "cuda") : "seen";
+    report->running = json_bool(process, "running");
     report->pid = json_u64(process, "pid");
     report->started_s = json_u64(process, "started_s");
     report->duration_ns = json_u64(process, "duration_ns");

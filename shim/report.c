@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -12,6 +13,7 @@
 #include "shim/log.h"
 #include "shim/report_collect.h"
 #include "shim/report_file.h"
+#include "shim/report_timeline.h"
 #include "shim/shim.h"
 
 enum { CHUNK_BYTES = 256 << 10, PATTERNS_MOST = 512, SUPPRESSIONS_MAX_BYTES = 1 << 20 };
@@ -113,28 +115,46 @@ static enum wish wish_without_cuda(enum wish wish)
     return wish == WISH_STDERR && !parent_has_shim() ? WISH_STDERR : WISH_NOTHING;
 }
 
-void report_at_exit(void)
+/* Collects, names and writes; whether anything leaked that no suppression hides. */
+static bool report_make(enum wish wish, bool at_exit)
 {
-    int kept = errno;
     static const char *patterns[PATTERNS_MOST];
     struct suppressions suppressions;
     struct report report;
     struct report_leaks leaks;
-    enum wish wish = wish_of(shim.options.report);
-    bool counts = shim.options.leak_exit > 0;
-    if (wish == WISH_NOTHING && !counts) return;
-
+    bool counts = at_exit && shim.options.leak_exit > 0;
     char *text = *shim.options.suppress ? read_suppressions(shim.options.suppress) : NULL;
     suppressions_read(&suppressions, patterns, PATTERNS_MOST, text, warn);
-    if (report_collect(&report, &suppressions)) {
-        if (strcmp(report.cuda, "none") == 0) wish = wish_without_cuda(wish);
-        if (wish == WISH_NEWS && !report_has_news(&report)) wish = WISH_NOTHING;
-        if (wish != WISH_NOTHING || (counts && text))
-            report_name_frames(&report, &suppressions, shim.options.report_format == REPORT_FORMAT_JSON);
-        if (wish == WISH_NEWS && !report_has_news(&report)) wish = WISH_NOTHING; /* the names have hidden the rest */
-        if (wish != WISH_NOTHING) write_report(&report, wish);
-        report_leaks_of(&report, &leaks);
-        if (counts && leaks.shown_count > 0) on_exit(leaked_exit, NULL);
+    if (!report_collect(&report, &suppressions)) return false;
+    report.running = !at_exit;
+    if (at_exit && strcmp(report.cuda, "none") == 0) wish = wish_without_cuda(wish);
+    if (wish == WISH_NEWS && !report_has_news(&report)) wish = WISH_NOTHING;
+    if (wish != WISH_NOTHING || (counts && text))
+        report_name_frames(&report, &suppressions, shim.options.report_format == REPORT_FORMAT_JSON);
+    if (wish == WISH_NEWS && !report_has_news(&report)) wish = WISH_NOTHING; /* the names have hidden the rest */
+    if (wish != WISH_NOTHING) write_report(&report, wish);
+    report_leaks_of(&report, &leaks);
+    return leaks.shown_count > 0;
+}
+
+void report_at_exit(void)
+{
+    int kept = errno;
+    enum wish wish = wish_of(shim.options.report);
+    bool counts = shim.options.leak_exit > 0;
+    if ((wish != WISH_NOTHING || counts) && report_make(wish, true) && counts) on_exit(leaked_exit, NULL);
+    errno = kept;
+}
+
+void report_dump(void)
+{
+    static _Atomic bool busy;
+    int kept = errno;
+    enum wish wish = wish_of(shim.options.report);
+    if (wish == WISH_NEWS) wish = WISH_STDERR; /* the signal is the wish */
+    if (wish != WISH_NOTHING && !atomic_exchange(&busy, true)) {
+        report_make(wish, false);
+        atomic_store(&busy, false);
     }
     errno = kept;
 }

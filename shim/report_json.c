@@ -21,6 +21,7 @@ static void write_process(struct emitter *e, const struct report *report)
     emitter_string(e, "rank", report->rank);
     emitter_string(e, "mode", report->mode);
     emitter_string(e, "cuda", report->cuda);
+    emitter_bool(e, "running", report->running);
     emitter_u64(e, "started_s", report->started_s);
     emitter_u64(e, "duration_ns", report->duration_ns);
     emitter_u64(e, "processes", report->processes);

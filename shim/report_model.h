@@ -91,6 +91,7 @@ struct report {
     const char *program, *host, *rank, *mode;
     const char *cuda; /* "none": libcuda was not loaded; "seen": its calls came through the shim; "bypassed": loaded,
                          none did */
+    bool running;     /* written on a signal: live buffers are no leaks yet */
     uint64_t pid, started_s /* since 1970 */, duration_ns, processes; /* processes: how many were merged into it */
     struct report_usage totals[BUFFER_KINDS];
     uint64_t statistics[REPORT_STATISTICS];

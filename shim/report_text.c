@@ -103,13 +103,15 @@ static void write_verdict(struct emitter *e, const struct report *report, const 
     emitter_text(e, "libzcshim: ");
     if (leaks->shown_count) {
         write_kinds(e, leaks->shown);
-        emitter_text(e, " still allocated at exit");
+        emitter_text(e, report->running ? " allocated now" : " still allocated at exit");
     } else if (allocations == 0) {
         emitter_text(e, strcmp(report->cuda, "bypassed") == 0
                             ? "the CUDA driver is loaded, but no call of it came through the shim: nothing is known"
                             : "no CUDA allocation was seen");
     } else {
-        emitter_text(e, "no leaks in %lu allocation%s", (unsigned long)allocations, plural(allocations));
+        emitter_text(
+            e, report->running ? "nothing is allocated now, after %lu allocation%s" : "no leaks in %lu allocation%s",
+            (unsigned long)allocations, plural(allocations));
         if (leaks->hidden_count) emitter_text(e, " (%lu hidden)", (unsigned long)leaks->hidden_count);
     }
     if (misuses) emitter_text(e, "; %lu wrong free%s", (unsigned long)misuses, plural(misuses));
@@ -234,7 +236,7 @@ static void write_leaks(struct emitter *e, const struct report *report, const st
 {
     unsigned shown = 0, more = 0;
     if (leaks->shown_count == 0) return;
-    emitter_text(e, "\n  Still allocated at exit\n");
+    emitter_text(e, report->running ? "\n  Allocated now\n" : "\n  Still allocated at exit\n");
     for (const struct report_site *site = NULL; (site = next_site(report, leak_weight, site));)
         if (++shown <= LEAKS_SHOWN)
             write_leak(e, site);
@@ -314,7 +316,8 @@ static void write_placed(struct emitter *e, const struct report *report)
         }
         if (shown == 1) emitter_text(e, "\n  Small buffers that the shim placed\n");
         uint64_t elided = site->copies[COPIES_ELIDED_H2D].count + site->copies[COPIES_ELIDED_D2H].count;
-        if (site->reason) emitter_text(e, "    on the %s at the end: %s\n", site->on_host ? "host" : "device", site->reason);
+        if (site->reason)
+            emitter_text(e, "    on the %s at the end: %s\n", site->on_host ? "host" : "device", site->reason);
         emitter_text(e, "    %lu copies by the CPU", (unsigned long)elided);
         if (site->saved_ns) emitter_text(e, ", about %s saved", time_text(number, site->saved_ns));
         if (site->lost_ns) emitter_text(e, ", about %s lost in trials", time_text(number, site->lost_ns));

@@ -1,5 +1,6 @@
 #include "shim/report_timeline.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include "shim/arena.h"
@@ -12,7 +13,9 @@ enum { FIRST_PAUSE_NS = 1000000 };
 
 static struct {
     struct lock lock;
-    _Atomic uint64_t due_ns; /* 0: from the start on */
+    _Atomic uint64_t due_ns; /* 0: at once, as at the start and when a dump was asked for */
+    _Atomic bool dump;       /* a signal asked for a report */
+    bool watching;           /* the signal's handler was looked after */
     uint64_t start_ns, pause_ns;
     struct report_sample *samples;
     struct report_move *moves;
@@ -47,12 +50,35 @@ static void sample_add(uint64_t now_ns)
     atomic_store_explicit(&timeline.due_ns, now_ns + timeline.pause_ns, memory_order_relaxed);
 }
 
+static void dump_asked(int signal)
+{
+    (void)signal;
+    atomic_store_explicit(&timeline.dump, true, memory_order_relaxed);
+    atomic_store_explicit(&timeline.due_ns, 0, memory_order_release);
+}
+
+/* A signal that the program uses itself is left to it. */
+static void dump_watch(void)
+{
+    struct sigaction before, ours = {.sa_handler = dump_asked, .sa_flags = SA_RESTART};
+    int signal = shim.options.dump == DUMP_USR1 ? SIGUSR1 : SIGUSR2;
+    timeline.watching = true;
+    if (shim.options.dump == DUMP_OFF || sigaction(signal, NULL, &before) != 0) return;
+    if (before.sa_handler == SIG_DFL)
+        sigaction(signal, &ours, NULL);
+    else
+        report_note("ZCSHIM_DUMP: the program uses that signal itself");
+}
+
 void report_tick(uint64_t now_ns)
 {
-    if (now_ns < atomic_load_explicit(&timeline.due_ns, memory_order_relaxed)) return;
+    if (now_ns < atomic_load_explicit(&timeline.due_ns, memory_order_acquire)) return;
     if (pthread_mutex_trylock(&timeline.lock.mutex) != 0) return; /* somebody takes this sample already */
+    if (!timeline.watching) dump_watch();
     if (now_ns >= atomic_load_explicit(&timeline.due_ns, memory_order_relaxed)) sample_add(now_ns);
+    bool dump = atomic_exchange_explicit(&timeline.dump, false, memory_order_relaxed);
     lock_release(&timeline.lock);
+    if (dump) report_dump();
 }
 
 void report_moved(struct site *site, bool to_host, size_t bytes, uint64_t now_ns, uint64_t took_ns)

@@ -100,7 +100,7 @@ def json_matches_its_schema():
     sites = {site["id"]: site for site in report["sites"]}
     expect("verdict", report["verdict"]["leaked_count"] == 6 and report["verdict"]["misuses"] == 2)
     expect("the misuse names both sites",
-           [f["line"] for m in report["misuses"] for f in sites[m["allocated"]]["frames"][:1]] == [16, 16])
+           [f["line"] for m in report["misuses"] for f in sites[m["allocated"]]["frames"][:1]] == [17, 17])
     expect("samples rise", [s["time_ns"] for s in report["samples"]] == sorted(s["time_ns"] for s in report["samples"]))
     expect("a move", report["moves"][0]["to"] == "host")
     expect("a pinned leak in an inlined function",
@@ -236,10 +236,21 @@ def child_that_execs_has_its_own():
         expect("two reports", len(os.listdir(folder)) == 2)
 
 
+def dump_on_a_signal():
+    result = run("leak", "usr1", "tidy", ZCSHIM_DUMP="usr1")
+    expect("the run goes on", result.returncode == 0)
+    expect("a report so far, and one at exit", re.findall(r"buffers?, .*?(allocated now|at exit)$", result.stderr, re.M) == ["allocated now", "at exit"])
+    with tempfile.TemporaryDirectory() as folder:
+        run("leak", "usr1", "tidy", ZCSHIM_DUMP="usr1", ZCSHIM_REPORT=folder + "/r.json", ZCSHIM_REPORT_FORMAT="json")
+        dump, last = json.load(open(folder + "/r.json")), json.load(open(folder + "/r.json.1"))
+        expect("running", dump["process"]["running"] and not last["process"]["running"])
+    expect("without the option the signal is the program's", run("leak", "usr1").returncode == -10)
+
+
 CASES = [text_of_everything, text_of_leaks_and_exit_code, silent_without_news, observe_always_tells, json_matches_its_schema,
          suppressions_hide_and_count, cuda_libraries_are_folded_and_their_own_hidden, closed_libraries_have_names,
          without_debug_information, without_libdw, cplusplus_names, leak_exit, files, names_of_files, unwritable, full_disk,
-         closed_stderr, broken_pipe, forked_child_is_silent, child_that_execs_has_its_own]
+         closed_stderr, broken_pipe, dump_on_a_signal, forked_child_is_silent, child_that_execs_has_its_own]
 
 for case in CASES:
     here = case.__name__

@@ -1,6 +1,7 @@
 /* A program with one of each thing that a report tells, at known lines: program WHAT... */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,8 @@ static void run(const char *what)
         exit(0);
     else if (strcmp(what, "exec") == 0 && fork() == 0)
         execl("/proc/self/exe", "program", "leak", (char *)NULL);
+    else if (strcmp(what, "usr1") == 0)
+        raise(SIGUSR1);
     else if (strcmp(what, "wait") == 0)
         wait(NULL);
     else if (strncmp(what, "./", 2) == 0)

@@ -1,11 +1,11 @@
-#define __CUDA_API_VERSION_INTERNAL
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include "shim/buffer.h"
-#include "shim/shim.h"
+#include "shim/report.h"
 
-struct shim shim;
+/* Who adds a buffer lets time be sampled; not here. */
+void report_tick(uint64_t now_ns) { (void)now_ns; }
 
 static struct buffer make(uintptr_t address, size_t bytes, struct site *site)
 {
