@@ -1,4 +1,5 @@
 /* Memory that the CPU and the device share: allocated pinned, registered, managed. */
+#include "cost.h"
 #include "memory.h"
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -107,9 +108,11 @@ CUresult cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags)
     *pointer = NULL;
     if (!bytes) return CUDA_SUCCESS;
     flags = (flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP; /* what cuMemHostGetFlags tells */
+    uint64_t start_ns = time_now_ns();
     sim_lock();
     CUresult result = pages_allocate(bytes, SPAN_ALLOCATED, flags, pointer);
     sim_unlock();
+    if (!result) cost_pin(bytes, start_ns);
     return result;
 }
 
@@ -202,6 +205,7 @@ static bool pages_can_be_pinned(uintptr_t address, size_t bytes, bool read_only)
 
 static CUresult registered(void *pointer, size_t bytes, unsigned flags)
 {
+    uint64_t start_ns = time_now_ns();
     CUcontext context;
     if (!pointer || !bytes || flags & ~15u) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
@@ -222,6 +226,7 @@ static CUresult registered(void *pointer, size_t bytes, unsigned flags)
     }
     if (!result) result = span_add(span);
     sim_unlock();
+    if (!result) cost_register(bytes, start_ns);
     return result;
 }
 
@@ -240,6 +245,7 @@ CUresult cuMemHostRegister(void *pointer, size_t bytes, unsigned flags)
 CUresult cuMemHostUnregister(void *pointer)
 {
     SIM_ENTER(cuMemHostUnregister);
+    uint64_t start_ns = time_now_ns();
     CUcontext context;
     sim_lock();
     CUresult result = context_current(&context);
@@ -258,6 +264,7 @@ CUresult cuMemHostUnregister(void *pointer)
         if (span) span_remove(span);
     }
     sim_unlock();
+    if (!result) cost_unregister(location.bytes, start_ns);
     return result;
 }
 

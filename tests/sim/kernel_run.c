@@ -1,17 +1,20 @@
 /* Runs a kernel on the calling thread: block after block; the threads of a block one after another, and as fibers from
  * the first barrier on. A wrong address in a kernel ends it with ILLEGAL_ADDRESS. */
+#include "cost.h"
 #include "kernel.h"
 #include "memory.h"
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#define FIBER_STACK_BYTES ((size_t)64 << 10)
-#define FIBERS_MAX        1024
+#define FIBER_STACK_BYTES                                                                                              \
+    (((size_t)64 << 10) + 1088) /* no power of two, or all tops would compete for one cache set                        \
+                                 */
+#define FIBERS_MAX 1024
 
 struct fiber {
-    void *stack_pointer; /* while it does not run */
-    unsigned thread;
+    void *stack_pointer;        /* while it does not run */
+    struct zcsim_vector thread; /* the one that waits in it */
     bool started, waiting;
 };
 /* What an OS thread needs to run kernels; kept from launch to launch. */
@@ -19,7 +22,8 @@ struct runner {
     struct zcsim_thread self;
     const struct zcsim_kernel *kernel;
     void **values;
-    unsigned threads, next; /* of the block: how many, first not yet started */
+    unsigned threads, begun; /* of the block: how many, how many of them have started */
+    struct zcsim_vector next;
     struct fiber *current;
     void *scheduler; /* its stack pointer while a fiber runs */
     bool faulted;
@@ -88,58 +92,64 @@ static void handlers_install(void)
     pthread_key_create(&runner_key, runner_free);
 }
 
-static void thread_enter(unsigned index)
-{
-    struct zcsim_thread *self = &runner->self;
-    self->thread.x = index % self->block_size.x;
-    self->thread.y = index / self->block_size.x % self->block_size.y;
-    self->thread.z = index / (self->block_size.x * self->block_size.y);
-}
-
 static void barrier(void)
 {
-    struct fiber *fiber = runner->current;
+    struct runner *here = runner;
+    struct fiber *fiber = here->current;
     fiber->waiting = true;
-    stack_switch(&fiber->stack_pointer, runner->scheduler);
-    thread_enter(fiber->thread);
+    fiber->thread = here->self.thread;
+    stack_switch(&fiber->stack_pointer, here->scheduler);
+    here->self.thread = fiber->thread;
+}
+
+static void thread_next(struct runner *here)
+{
+    here->self.thread = here->next;
+    here->begun++;
+    if (++here->next.x < here->self.block_size.x) return;
+    here->next.x = 0;
+    if (++here->next.y < here->self.block_size.y) return;
+    here->next.y = 0;
+    here->next.z++;
 }
 
 /* Threads of the block until all have started; one that waits keeps the fiber. */
 static void fiber_body(void)
 {
-    struct fiber *fiber = runner->current;
+    struct runner *here = runner;
+    struct fiber *fiber = here->current;
     for (;;) {
-        while (runner->next < runner->threads) {
-            fiber->thread = runner->next++;
-            thread_enter(fiber->thread);
-            runner->kernel->invoke(runner->values);
+        while (here->begun < here->threads) {
+            thread_next(here);
+            here->kernel->invoke(here->values);
         }
-        stack_switch(&fiber->stack_pointer, runner->scheduler);
+        stack_switch(&fiber->stack_pointer, here->scheduler);
     }
 }
 
 /* Until it waits, has nothing more to run, or faults. */
-static void fiber_resume(struct fiber *fiber)
+static void fiber_resume(struct runner *here, struct fiber *fiber)
 {
-    runner->current = fiber;
+    here->current = fiber;
     if (!fiber->started) {
         fiber->started = true;
-        void **top = (void **)(runner->stacks + (size_t)(fiber - runner->fibers + 1) * FIBER_STACK_BYTES);
+        void **top = (void **)(here->stacks + (size_t)(fiber - here->fibers + 1) * FIBER_STACK_BYTES);
         top[-2] = (void *)(uintptr_t)fiber_body; /* what stack_switch returns to, below a place for a return address */
         fiber->stack_pointer = top - 8;          /* and six registers */
     }
-    stack_switch(&runner->scheduler, fiber->stack_pointer);
+    stack_switch(&here->scheduler, fiber->stack_pointer);
 }
 
 /* False when a thread faulted. */
 static bool block_run(struct runner *here)
 {
     unsigned used = 0;
-    here->next = 0;
-    while (here->next < here->threads && !here->faulted) {
+    here->begun = 0;
+    here->next = (struct zcsim_vector){0, 0, 0};
+    while (here->begun < here->threads && !here->faulted) {
         struct fiber *fiber = &here->fibers[used];
         fiber->waiting = false;
-        fiber_resume(fiber);
+        fiber_resume(here, fiber);
         if (fiber->waiting) used++;
     }
     for (bool waiting = used > 0; waiting && !here->faulted;) {
@@ -147,7 +157,7 @@ static bool block_run(struct runner *here)
         for (unsigned i = 0; i < used && !here->faulted; i++)
             if (here->fibers[i].waiting) {
                 here->fibers[i].waiting = false;
-                fiber_resume(&here->fibers[i]);
+                fiber_resume(here, &here->fibers[i]);
                 waiting |= here->fibers[i].waiting;
             }
     }
@@ -192,17 +202,22 @@ static uint64_t translate(uint64_t address, bool certainly_pointer)
     return address && certainly_pointer ? address | (uint64_t)1 << 63 : address;
 }
 
-static void arguments_translate(const struct zcsim_kernel *kernel, void **values)
+/* Answers how many bytes of memory that the host shares the pointers name. */
+static size_t arguments_translate(const struct zcsim_kernel *kernel, void **values)
 {
+    size_t shared_bytes = 0;
     sim_lock();
     for (unsigned i = 0; i < kernel->argument_count; i++) {
         const struct zcsim_argument *argument = &kernel->arguments[i];
         uint64_t *words = values[i];
+        struct span *span = argument->kind == ZCSIM_POINTER ? span_at(*words) : NULL;
+        if (span) shared_bytes += span->bytes;
         if (argument->kind == ZCSIM_POINTER) *words = translate(*words, true);
         if (argument->kind != ZCSIM_STRUCTURE || argument->alignment < 8) continue;
         for (unsigned word = 0; word < argument->bytes / 8; word++) words[word] = translate(words[word], false);
     }
     sim_unlock();
+    return shared_bytes;
 }
 
 CUresult kernel_run(const struct launch *launch)
@@ -221,7 +236,8 @@ CUresult kernel_run(const struct launch *launch)
         values[i] = arguments + offset;
         offset += kernel->arguments[i].bytes;
     }
-    arguments_translate(kernel, values);
+    uint64_t start_ns = time_now_ns();
+    size_t shared_bytes = arguments_translate(kernel, values);
     here->self = (struct zcsim_thread){.block_size = {launch->block[0], launch->block[1], launch->block[2]},
                                        .grid_size = {launch->grid[0], launch->grid[1], launch->grid[2]},
                                        .barrier = barrier};
@@ -234,5 +250,6 @@ CUresult kernel_run(const struct launch *launch)
     in_kernel = true;
     bool ran = grid_run(here);
     in_kernel = false;
+    cost_kernel(shared_bytes, start_ns);
     return ran ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
 }

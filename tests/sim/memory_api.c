@@ -1,4 +1,5 @@
 /* cuMemAlloc and cuMemFree, and the questions about device memory. */
+#include "cost.h"
 #include "memory.h"
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
@@ -8,12 +9,14 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
     if (!address || !bytes) return CUDA_ERROR_INVALID_VALUE;
     CUcontext context;
     struct allocation *allocation;
+    uint64_t start_ns = time_now_ns();
     sim_lock();
     CUresult result = context_current(&context);
     if (!result) result = capture_refuses_unsafe();
     if (!result) result = allocation_create(context, bytes, ALLOCATION_PLAIN, &allocation);
     if (!result) *address = allocation->address;
     sim_unlock();
+    if (!result) cost_allocate(bytes, start_ns);
     return result;
 }
 

@@ -63,7 +63,8 @@ struct sim {
     unsigned waiters;
     bool initialized, forked, shut_down;
     int device_count;
-    bool can_map_host, vmm, can_register, integrated, costs;
+    bool can_map_host, vmm, can_register, integrated;
+    double costs; /* how many times what a real machine takes; 0: as fast as it goes */
     struct sim_device devices[SIM_MAX_DEVICES];
     CUcontext contexts;
     uint64_t next_id;

@@ -46,7 +46,8 @@ void sim_start(void)
     sim.vmm = setting("ZCSIM_VMM", 1);
     sim.can_register = setting("ZCSIM_REGISTER", 1);
     sim.integrated = setting("ZCSIM_INTEGRATED", 0);
-    sim.costs = setting("ZCSIM_COSTS", 0);
+    const char *costs = getenv("ZCSIM_COSTS");
+    sim.costs = costs ? atof(costs) : 0;
     for (int i = 0; i < sim.device_count; i++)
         sim.devices[i].memory_bytes = setting("ZCSIM_MEMORY", (size_t)16 << 30) / SIM_CHUNK_BYTES * SIM_CHUNK_BYTES;
     pthread_atfork(NULL, NULL, child_after_fork);

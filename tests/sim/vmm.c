@@ -1,4 +1,5 @@
 /* Virtual memory management: reservations, handles of physical memory, mappings. */
+#include "cost.h"
 #include "memory.h"
 #include <sys/mman.h>
 
@@ -192,6 +193,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
     SIM_ENTER(cuMemMap);
     if (!sim.vmm) return CUDA_ERROR_NOT_SUPPORTED;
     if (!bytes || !aligned(address) || !aligned(bytes) || offset || flags) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t start_ns = time_now_ns();
     sim_lock();
     struct reservation *reservation = reservation_at(address, bytes);
     struct handle *handle = handle_find(id);
@@ -214,6 +216,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
             result = CUDA_ERROR_OUT_OF_MEMORY;
     }
     sim_unlock();
+    if (!result) cost_map(start_ns);
     return result;
 }
 

@@ -1,4 +1,5 @@
 /* What a stream's thread does: moving bytes, filling, running kernels and host functions. Called without the lock. */
+#include "cost.h"
 #include "memory.h"
 #include "graph.h"
 #include "kernel.h"
@@ -30,6 +31,7 @@ bool copy_registration_gone(const struct work *work)
 static CUresult run_copy(const struct work *work, bool replayed)
 {
     const struct copy *copy = &work->copy;
+    uint64_t start_ns = time_now_ns();
     sim_lock();
     bool gone = replayed && copy_registration_gone(work);
     sim_unlock();
@@ -42,6 +44,7 @@ static CUresult run_copy(const struct work *work, bool replayed)
     for (size_t z = 0; z < copy->depth; z++)
         for (size_t y = 0; y < copy->height; y++)
             memmove(to + z * copy->to.slice + y * copy->to.pitch, from + z * from_slice + y * from_pitch, copy->width);
+    cost_copy(copy, start_ns);
     return CUDA_SUCCESS;
 }
 
