@@ -32,7 +32,7 @@ $(REPORT_LIBRARIES): tests/report/library.c tests/report/library.h $(REPORT_FAKE
 REPORT_PROGRAMS := $(addprefix $(REPORT_DIR)/,program names names_alone stripped bare room_bench room_threads) $(REPORT_LIBRARIES)
 ALL += $(REPORT_PROGRAMS)
 
-.PHONY: check-report check-report-page check-report-sim report-sim-golden report-golden bench-report
+.PHONY: check-report-gpu check-report check-report-page check-report-sim report-sim-golden report-golden bench-report
 check-report: $(REPORT_PROGRAMS)
 	timeout 300 $(PYTHON) tests/report/check.py $(REPORT_DIR)
 # Rewrites the expected reports: look at the difference before committing it.
@@ -46,6 +46,10 @@ report-sim-golden: $(SHIM_LIB) $(CLI) $(SIM) $(BUILD)/examples/leaky-shared $(BU
 # The page in a headless browser, its controls clicked; skipped where there is none.
 check-report-page: $(CLI) $(REPORT_PROGRAMS)
 	timeout 120 $(PYTHON) tests/report/check_page.py $(BUILD)
+# On a real driver, from what is already built.
+check-report-gpu:
+	timeout 300 $(PYTHON) tests/report/check_gpu.py $(BUILD)
+GPU_CHECKS += check-report-gpu
 bench-report: $(REPORT_DIR)/room_bench
 	$<
 CHECKS += check-report check-report-sim check-report-page
