@@ -18,7 +18,7 @@ CXX       := g++
 PYTHON    := python3
 CUDA_HOME ?= /usr/local/cuda
 NVCC      ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) nvcc)
-NVCC_ARCH ?= -gencode arch=compute_90,code=sm_90 -gencode arch=compute_75,code=compute_75
+NVCC_ARCH ?= -gencode arch=compute_90,code=[sm_90,compute_90] -gencode arch=compute_75,code=compute_75
 NVCCFLAGS ?= -O2 -std=c++17 $(NVCC_ARCH)
 
 SAN_asan  := -fsanitize=address -fno-omit-frame-pointer

@@ -171,6 +171,7 @@ CUresult context_wait_all(struct context *context)
     uint64_t work = gate_work();
     if (atomic_load_explicit(&context->done_all, memory_order_acquire) == work) return CUDA_SUCCESS;
     CUresult result = shim.real.cuCtxSynchronize();
+    context_note(result);
     if (result == CUDA_SUCCESS) context_waited_all(context, work);
     return result;
 }
@@ -183,6 +184,7 @@ CUresult context_wait_blocking(struct context *context)
         return CUDA_SUCCESS;
     }
     CUresult result = shim.real.cuStreamSynchronize(CU_STREAM_LEGACY);
+    context_note(result);
     if (result == CUDA_SUCCESS) context_waited_blocking(context, work);
     return result;
 }
@@ -249,6 +251,26 @@ bool context_quiet(struct context *context)
     }
     context_waited_all(context, work);
     return true;
+}
+
+void context_note_lost(CUresult result)
+{
+    switch ((int)result) {
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+        break;
+    default: return;
+    }
+    struct context *context = context_current();
+    if (context) atomic_store(&context->lost, (int)result);
 }
 
 void context_add_stream(struct context *context, CUstream stream)

@@ -40,6 +40,8 @@ struct context {
     _Atomic uint64_t done_blocking, done_all;
     _Atomic uint64_t orphans; /* gate_work() when a stream was destroyed: what ran in it can no longer be asked about */
 
+    _Atomic int lost; /* the error that every call in it answers since a kernel failed; 0: alive */
+
     struct lock lock; /* the fields below; never held across a driver call */
     uintptr_t base;   /* of the reservation; CONTEXT_RESERVE bytes */
     struct window **units; /* window of each 2 MiB of the reservation */
@@ -100,6 +102,13 @@ bool context_stream_idle(struct context *context, CUstream stream);
 CUresult context_stream_wait(struct context *context, CUstream stream);
 /* No stream of the context has work. Asks, never waits; for moves, with the gate closed. */
 bool context_quiet(struct context *context);
+
+/* Remembers that the current context is lost if `result` is one of the errors that stay (a fault of a kernel). Inline: one comparison. */
+void context_note_lost(CUresult result);
+static inline void context_note(CUresult result)
+{
+    if (__builtin_expect(result != CUDA_SUCCESS, 0)) context_note_lost(result);
+}
 
 void context_add_stream(struct context *context, CUstream stream);
 /* True if it was there. */

@@ -132,7 +132,7 @@ static CUresult copy_wait(const struct copy_request *r)
 /* The device side is a buffer in a window on the host. Inside the gate. */
 static bool copy_on_host(struct copy_request *r, CUresult *result, bool *elided)
 {
-    if (context_capturing() || !(r->context = context_current()) || r->context != r->window->context) return false;
+    if (context_capturing() || !(r->context = context_current()) || r->context != r->window->context || r->context->lost) return false;
     if (!request_bytes(r) || !r->host || !cpu_may_touch(r->host)) return false;
     *result = CUDA_SUCCESS;
     if (!r->async) *result = copy_wait(r);
@@ -227,6 +227,7 @@ void copy_end(struct copy_request *r, CUresult result)
         return;
     }
     gate_leave_submitted();
+    context_note(result);
     if (result != CUDA_SUCCESS) return;
     count(r, false);
     placement_copied(r->window, r, false, r->started_ns);

@@ -1,4 +1,5 @@
 /* The exported entry points: each finds the driver, and calls its hook while the shim is at work. */
+#include "shim/context.h"
 #include "shim/entries.h"
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
@@ -27,6 +28,7 @@
         if (!shim_active()) return shim.real.name arguments;                                                           \
         gate_enter();                                                                                                  \
         CUresult result = shim.real.name arguments;                                                                    \
+        context_note(result);                                                                                          \
         gate_leave_submitted();                                                                                        \
         return result;                                                                                                 \
     }

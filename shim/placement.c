@@ -12,7 +12,7 @@ bool placement_for(struct context *context, struct site *site, size_t bytes, enu
 {
     unsigned mode = shim.options.mode;
     if (mode != MODE_ALWAYS && mode != MODE_AUTO) return false;
-    if (bytes > shim.options.max_size || context_capturing() || (site && site->native_only)) return false;
+    if (bytes > shim.options.max_size || context_capturing() || (site && site->native_only) || context->lost) return false;
     if (!context_ready(context)) return false;
     *place = mode == MODE_ALWAYS || context->integrated ? WINDOW_HOST : earning_initial(site);
     if (context->support == CONTEXT_HOST_ONLY && *place == WINDOW_DEVICE) return false;

@@ -62,9 +62,12 @@ static void correct(const struct subject *subject, CUpointer_attribute attribute
     }
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: {
         bool on = window_sync_memops(subject->window, subject->start);
-        if (on) memcpy(data, &on, sizeof on);
+        memcpy(data, &on, sizeof on);
         break;
     }
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* whoever asks makes the buffer's operations synchronous */
+        window_set_sync_memops(subject->window, subject->start, true);
+        break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: memset(data, 0, 1); break; /* a window cannot be shared */
     default: break;
     }

@@ -1,4 +1,5 @@
 /* Launches: work for the GPU that may touch any buffer, and what the policy wants to know of a loop. */
+#include "shim/context.h"
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
 #include "shim/placement.h"
@@ -8,6 +9,7 @@
         placement_launch(function, threads);                                                                           \
         gate_enter();                                                                                                  \
         CUresult result = forward_call;                                                                                \
+        context_note(result);                                                                                          \
         gate_leave_submitted();                                                                                        \
         return result;                                                                                                 \
     } while (0)

@@ -106,6 +106,7 @@ static CUresult free_in_window(struct window *window, CUdeviceptr dptr)
     bool pushed;
     CUcontext current = NULL;
     CUresult result = shim.real.cuCtxGetCurrent(&current); /* refused inside a host function, as a free is */
+    if (result == CUDA_SUCCESS) result = (CUresult)context->lost;
     if (result != CUDA_SUCCESS) return result;
     if (!buffer_remove(dptr, &buffer)) {
         note_bad_free(dptr);
@@ -163,6 +164,7 @@ CUresult hook_cuMemFreeAsync(DRIVER(cuMemFreeAsync) forward, bool per_thread, CU
     } else if (window && context_capturing()) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    if (window && window->context->lost) return (CUresult)window->context->lost;
     if (window) {
         /* Libraries free with this what they got from cuMemAlloc. */
         if (!buffer_remove(dptr, &buffer)) {

@@ -54,6 +54,7 @@ CUresult hook_cuStreamSynchronize(DRIVER(cuStreamSynchronize) forward, bool per_
 {
     uint64_t work = gate_work();
     CUresult result = forward(hStream);
+    context_note(result);
     if (result == CUDA_SUCCESS && named_stream(hStream, per_thread) == CU_STREAM_LEGACY) {
         struct context *context = context_current();
         if (context) context_waited_blocking(context, work);
@@ -66,6 +67,7 @@ CUresult hook_cuCtxSynchronize(DRIVER(cuCtxSynchronize) forward, bool per_thread
     (void)per_thread;
     uint64_t work = gate_work();
     CUresult result = forward();
+    context_note(result);
     struct context *context = result == CUDA_SUCCESS ? context_current() : NULL;
     if (context) context_waited_all(context, work);
     return result;
@@ -76,6 +78,7 @@ CUresult hook_cuCtxSynchronize_v2(DRIVER(cuCtxSynchronize_v2) forward, bool per_
     (void)per_thread;
     uint64_t work = gate_work();
     CUresult result = forward(ctx);
+    context_note(result);
     struct context *context = result == CUDA_SUCCESS ? context_current() : NULL;
     if (context && (!ctx || ctx == context->handle)) context_waited_all(context, work);
     return result;
