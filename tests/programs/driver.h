@@ -8,10 +8,11 @@
 #define DRIVER_FUNCTIONS(F)                                                                                            \
     F(cuInit)                                                                                                          \
     F(cuDeviceGet)                                                                                                     \
-    F(cuDeviceGetCount) F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease) F(cuDevicePrimaryCtxReset)            \
-        F(cuCtxCreate) F(cuCtxDestroy) F(cuCtxPushCurrent) F(cuCtxPopCurrent) F(cuCtxSetCurrent) F(cuCtxGetCurrent)    \
-            F(cuCtxSynchronize) F(cuModuleLoadData) F(cuModuleUnload) F(cuModuleGetFunction) F(cuLaunchKernel)         \
-                F(cuMemAlloc) F(cuMemAllocPitch) F(cuMemFree) F(cuMemAllocHost) F(cuMemHostAlloc) F(cuMemFreeHost)     \
+    F(cuDeviceGetCount)                                                                                                \
+    F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease) F(cuDevicePrimaryCtxReset) F(cuCtxCreate) F(cuCtxDestroy) \
+        F(cuCtxPushCurrent) F(cuCtxPopCurrent) F(cuCtxSetCurrent) F(cuCtxGetCurrent) F(cuCtxSynchronize)               \
+            F(cuModuleLoadData) F(cuModuleUnload) F(cuModuleGetFunction) F(cuLaunchKernel) F(cuMemAlloc)               \
+                F(cuMemAllocPitch) F(cuMemFree) F(cuMemAllocHost) F(cuMemHostAlloc) F(cuMemFreeHost)                   \
                     F(cuMemHostRegister) F(cuMemHostUnregister) F(cuMemcpy) F(cuMemcpyAsync) F(cuMemcpyHtoD)           \
                         F(cuMemcpyDtoH) F(cuMemcpyDtoD) F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync) F(cuMemcpyDtoDAsync) \
                             F(cuMemcpy2D) F(cuMemcpy2DUnaligned) F(cuMemsetD8) F(cuMemsetD16) F(cuMemsetD32)           \

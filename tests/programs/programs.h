@@ -22,7 +22,8 @@ extern "C" {
 
 struct snippet {
     const char *name;
-    const char *tags; /* words: gpu (needs a real one), ptds (says something in per-thread builds only), slow, exit=N */
+    const char *tags; /* words: gpu (needs a real one), ptds (says something in per-thread builds only), slow (not under
+                         random moves), exit=N */
     const char *what;
     void (*run)(void);
 };

@@ -145,23 +145,25 @@ SNIPPET(signals, "", "an interval timer interrupts everything")
     free(block);
 }
 
-SNIPPET(many_small, "slow", "100 000 live buffers of 64 bytes")
+static void many_live(int count)
 {
-    enum { COUNT = 100000 };
-    unsigned **device = malloc(COUNT * sizeof(*device)), host[16], back[16];
+    unsigned **device = calloc(count, sizeof(*device)), host[16], back[16];
     int wrong = 0;
-    for (int i = 0; i < COUNT; i++) MUST(cudaMalloc((void **)&device[i], 64));
-    for (int i = 0; i < COUNT; i += 37) {
+    for (int i = 0; i < count; i++) MUST(cudaMalloc((void **)&device[i], 64));
+    for (int i = 0; i < count; i += 37) {
         for (int k = 0; k < 16; k++) host[k] = i + k;
         MUST(cudaMemcpy(device[i], host, 64, cudaMemcpyHostToDevice));
     }
     launch_add(device[37], 1, 16, 0);
-    for (int i = 0; i < COUNT; i += 37) {
+    for (int i = 0; i < count; i += 37) {
         MUST(cudaMemcpy(back, device[i], 64, cudaMemcpyDeviceToHost));
         for (unsigned k = 0; k < 16; k++) wrong += back[k] != i + k + (i == 37);
     }
     expect(!wrong, "contents");
-    for (int i = 0; i < COUNT; i++) MUST(cudaFree(device[(i * 7919ll) % COUNT]));
+    for (int i = 0; i < count; i++) MUST(cudaFree(device[(i * 7919ll) % count]));
     SHOW(cudaFree(device[5]));
     free(device);
 }
+
+SNIPPET(many_small, "slow", "100 000 live buffers of 64 bytes") { many_live(100000); }
+SNIPPET(many_smaller, "", "3000 of them, so that they can be moved about") { many_live(3000); }
