@@ -185,6 +185,8 @@ static const char *curve_parse(struct cost_curve *curve, struct span rest, bool 
         if (!span_number((struct span){colon + 1, word.end}, &value)) return "not a number after the colon";
         if (value < (factor ? 1 : 0.001) || value > 1e12) return "number out of range";
         if (curve->count && bytes <= curve->bytes[curve->count - 1]) return "sizes do not ascend";
+        if (curve->count && !factor && (float)value < value_get(curve, curve->count - 1))
+            value = (double)value_get(curve, curve->count - 1);
         curve->bytes[curve->count] = bytes;
         value_set(curve, curve->count, (float)value);
         curve->count++;

@@ -127,7 +127,7 @@ static void warn_unknown(struct span name, options_warn *warn, void *ctx)
         if (distance < best) best = distance, nearest = i;
     }
     text_add(&text, PREFIX);
-    text_bytes(&text, name.at, span_length(name) < 64 ? span_length(name) : 64);
+    text_foreign(&text, name.at, span_length(name) < 64 ? span_length(name) : 64);
     text_add(&text, ": no such setting");
     if (best <= 1 + span_length(name) / 3) {
         text_add(&text, "; did you mean " PREFIX);
@@ -147,7 +147,7 @@ static void warn_value(unsigned index, struct span value, const char *wrong, opt
     text_add(&text, PREFIX);
     text_add(&text, options_table[index].name);
     text_add(&text, "=");
-    text_bytes(&text, value.at, span_length(value) < 80 ? span_length(value) : 80);
+    text_foreign(&text, value.at, span_length(value) < 80 ? span_length(value) : 80);
     text_add(&text, ": ");
     text_add(&text, wrong);
     text_add(&text, "; allowed: ");
@@ -193,7 +193,7 @@ static void warn_line(unsigned number, struct span line, options_warn *warn, voi
     text_add(&text, "settings file, line ");
     text_u64(&text, number);
     text_add(&text, ": not NAME=value: ");
-    text_bytes(&text, line.at, span_length(line) < 80 ? span_length(line) : 80);
+    text_foreign(&text, line.at, span_length(line) < 80 ? span_length(line) : 80);
     warn(ctx, message);
 }
 

@@ -32,6 +32,7 @@ static bool next_word(const struct parser *parser, struct span *rest, struct spa
     *name = *value = (struct span){rest->at, rest->at};
     while (name->end < rest->end && !blank(*name->end) && !memchr("\n;#=", *name->end, 4)) name->end++;
     rest->at = name->end;
+    *value = (struct span){name->end, name->end};
     if (rest->at == rest->end || *rest->at != '=') return true;
 
     const char *at = rest->at + 1;

@@ -19,6 +19,12 @@ void text_bytes(struct text *text, const char *bytes, size_t length)
     text->length += length;
 }
 
+void text_foreign(struct text *text, const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        text_bytes(text, (unsigned char)bytes[i] < ' ' || bytes[i] == 127 ? "?" : bytes + i, 1);
+}
+
 void text_add(struct text *text, const char *string) { text_bytes(text, string, strlen(string)); }
 
 static void text_digits(struct text *text, uint64_t value, unsigned base, unsigned least)

@@ -19,6 +19,8 @@ struct text {
 struct text text_into(char *buf, size_t capacity);
 void text_bytes(struct text *text, const char *bytes, size_t length);
 void text_add(struct text *text, const char *string);
+/* Somebody else's text: control characters become question marks. */
+void text_foreign(struct text *text, const char *bytes, size_t length);
 void text_u64(struct text *text, uint64_t value);
 void text_hex(struct text *text, uint64_t value);
 /* Bytes with the largest suffix (K, M, G, T) that loses nothing: 65536 is 64K, 1000 is 1000. */
