@@ -25,20 +25,16 @@ static const char *copy_of(const char *text)
     return copy ? memcpy(copy, text, bytes) : "";
 }
 
-/* Equal for all frames of a module. */
-static const char *build_id_text(const struct module *module)
+/* One text for all frames of a module. */
+static const char *build_id_text(unsigned number, const struct module *module)
 {
     static const char *texts[MODULES_MOST];
     char text[MODULE_BUILD_ID_MAX * 2 + 1];
     size_t length = 0;
-    unsigned number = module_of(module->start);
-    if (!module->build_id_bytes) return NULL;
-    if (number && texts[number]) return texts[number];
+    if (!module->build_id_bytes || texts[number]) return texts[number];
     for (unsigned i = 0; i < module->build_id_bytes; i++)
         length += text_format(text + length, sizeof text - length, "%02x", module->build_id[i]);
-    const char *copy = copy_of(text);
-    if (number) texts[number] = copy;
-    return copy;
+    return texts[number] = copy_of(text);
 }
 
 static void frame_plain(struct report_frame *frame, uintptr_t pc, unsigned number)
@@ -47,7 +43,7 @@ static void frame_plain(struct report_frame *frame, uintptr_t pc, unsigned numbe
     *frame = (struct report_frame){.offset = pc};
     if (!module) return;
     frame->module = module->path;
-    frame->build_id = build_id_text(module);
+    frame->build_id = build_id_text(number, module);
     frame->offset = pc - module->bias;
     frame->kind = module->cuda ? FRAME_CUDA : module->system ? FRAME_SYSTEM : FRAME_PROGRAM;
 }

@@ -3,50 +3,17 @@
 
 #include <string.h>
 #include "shim/log.h"
+#include "shim/report_words.h"
 
 enum {
     LEAKS_SHOWN = 20,
     PLACED_SHOWN = 12,
+    HIDDEN_SHOWN = 32,
     ADVICE_SHOWN = 5,
     FRAMES_SHOWN = 12,
     NAME_SHOWN = 120,
-    NUMBER_MAX = 32,
     ADVICE_LEAST_NS = 1000000 /* less is not worth a line */
 };
-
-static const char *bytes_text(char text[NUMBER_MAX], uint64_t bytes)
-{
-    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
-    double value = (double)bytes;
-    int unit = -1;
-    while (value >= 1024 && unit < 4) value /= 1024, unit++;
-    if (unit < 0)
-        text_format(text, NUMBER_MAX, "%lu bytes", (unsigned long)bytes);
-    else
-        text_format(text, NUMBER_MAX, value < 10 ? "%.2f %s" : value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
-    return text;
-}
-
-static const char *time_text(char text[NUMBER_MAX], uint64_t ns)
-{
-    double value = (double)ns;
-    const char *unit = ns < 1000 ? "ns" : ns < 1000000 ? "us" : ns < 1000000000 ? "ms" : "s";
-    value /= ns < 1000 ? 1 : ns < 1000000 ? 1e3 : ns < 1000000000 ? 1e6 : 1e9;
-    text_format(text, NUMBER_MAX,
-                ns < 1000 || value >= 100 ? "%.0f %s"
-                : value < 10              ? "%.2f %s"
-                                          : "%.1f %s",
-                value, unit);
-    return text;
-}
-
-static const char *times_text(char text[NUMBER_MAX], uint64_t count)
-{
-    text_format(text, NUMBER_MAX, count == 1 ? "once" : "%lu times", (unsigned long)count);
-    return text;
-}
-
-static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
 /* "1.00 KiB device in 1 buffer, 4.00 KiB pinned in 2" */
 static void write_kinds(struct emitter *e, const struct report_usage usage[BUFFER_KINDS])
@@ -217,6 +184,13 @@ static const struct report_site *next_site(const struct report *report, uint64_t
     return best;
 }
 
+static unsigned count_sites(const struct report *report, uint64_t (*weigh)(const struct report_site *))
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < report->site_count; i++) count += weigh(&report->sites[i]) > 0;
+    return count;
+}
+
 static uint64_t leak_weight(const struct report_site *site) { return site->hidden_by ? 0 : site_live_bytes(site); }
 
 static void write_leak(struct emitter *e, const struct report_site *site)
@@ -232,43 +206,55 @@ static void write_leak(struct emitter *e, const struct report_site *site)
     write_site(e, site);
 }
 
+static void write_more(struct emitter *e, unsigned sites)
+{
+    if (sites) emitter_text(e, "    and at %u more site%s; the JSON report has all\n", sites, plural(sites));
+}
+
 static void write_leaks(struct emitter *e, const struct report *report, const struct report_leaks *leaks)
 {
-    unsigned shown = 0, more = 0;
+    unsigned count = count_sites(report, leak_weight), shown = 0;
+    const struct report_site *site = NULL;
     if (leaks->shown_count == 0) return;
     emitter_text(e, report->running ? "\n  Allocated now\n" : "\n  Still allocated at exit\n");
-    for (const struct report_site *site = NULL; (site = next_site(report, leak_weight, site));)
-        if (++shown <= LEAKS_SHOWN)
-            write_leak(e, site);
-        else
-            more++;
-    if (more) emitter_text(e, "    and at %u more sites; the JSON report has all\n", more);
-    if (!shown) emitter_text(e, "    (call sites unknown)\n");
+    for (; shown < LEAKS_SHOWN && (site = next_site(report, leak_weight, site)); shown++) write_leak(e, site);
+    write_more(e, count - shown);
+    if (!count) emitter_text(e, "    (call sites unknown)\n");
+}
+
+struct hidden {
+    const char *pattern;
+    uint64_t bytes, count;
+};
+
+/* Adds the site to its pattern's line; patterns beyond the last line are left out of the list, not of the sums. */
+static unsigned hidden_add(struct hidden *lines, unsigned count, const struct report_site *site)
+{
+    unsigned at = 0;
+    while (at < count && strcmp(lines[at].pattern, site->hidden_by) != 0) at++;
+    if (at == HIDDEN_SHOWN) return count;
+    if (at == count) lines[count++] = (struct hidden){site->hidden_by, 0, 0};
+    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) {
+        lines[at].bytes += site->usage[kind].live_bytes;
+        lines[at].count += site->usage[kind].live_count;
+    }
+    return count;
 }
 
 static void write_hidden(struct emitter *e, const struct report *report, const struct report_leaks *leaks)
 {
+    struct hidden lines[HIDDEN_SHOWN];
+    unsigned count = 0;
+    char number[NUMBER_MAX];
     if (leaks->hidden_count == 0) return;
     emitter_text(e, "\n  Hidden by suppressions: ");
     write_kinds(e, leaks->hidden);
     emitter_text(e, "\n");
-    for (size_t i = 0; i < report->site_count; i++) {
-        const struct report_site *site = &report->sites[i];
-        char number[NUMBER_MAX];
-        uint64_t bytes = 0, count = 0;
-        bool before = false;
-        for (size_t j = 0; j < i && site->hidden_by; j++)
-            before |= report->sites[j].hidden_by && strcmp(report->sites[j].hidden_by, site->hidden_by) == 0;
-        if (!site->hidden_by || before) continue;
-        for (size_t j = i; j < report->site_count; j++) /* all that the same pattern hides */
-            for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) {
-                const struct report_site *same = &report->sites[j];
-                if (!same->hidden_by || strcmp(same->hidden_by, site->hidden_by) != 0) continue;
-                bytes += same->usage[kind].live_bytes;
-                count += same->usage[kind].live_count;
-            }
-        emitter_text(e, "    %s: %s in %lu\n", site->hidden_by, bytes_text(number, bytes), (unsigned long)count);
-    }
+    for (size_t i = 0; i < report->site_count; i++)
+        if (report->sites[i].hidden_by) count = hidden_add(lines, count, &report->sites[i]);
+    for (unsigned i = 0; i < count; i++)
+        emitter_text(e, "    %s: %s in %lu\n", lines[i].pattern, bytes_text(number, lines[i].bytes),
+                     (unsigned long)lines[i].count);
 }
 
 static void write_misuses(struct emitter *e, const struct report *report)
@@ -305,28 +291,29 @@ static void write_peaks(struct emitter *e, const struct report *report)
     }
 }
 
+static void write_placed_site(struct emitter *e, const struct report_site *site)
+{
+    char number[NUMBER_MAX];
+    uint64_t elided = site->copies[COPIES_ELIDED_H2D].count + site->copies[COPIES_ELIDED_D2H].count;
+    if (site->reason)
+        emitter_text(e, "    on the %s at the end: %s\n", site->on_host ? "host" : "device", site->reason);
+    emitter_text(e, "    %lu copies by the CPU", (unsigned long)elided);
+    if (site->saved_ns) emitter_text(e, ", about %s saved", time_text(number, site->saved_ns));
+    if (site->lost_ns) emitter_text(e, ", about %s lost in trials", time_text(number, site->lost_ns));
+    if (site->moves_to_host) emitter_text(e, "; moved to the host %s", times_text(number, site->moves_to_host));
+    if (site->moves_to_device) emitter_text(e, "; to the device %s", times_text(number, site->moves_to_device));
+    emitter_text(e, "\n");
+    write_site(e, site);
+}
+
 static void write_placed(struct emitter *e, const struct report *report)
 {
-    unsigned shown = 0, more = 0;
-    char number[NUMBER_MAX];
-    for (const struct report_site *site = NULL; (site = next_site(report, site_placed_weight, site));) {
-        if (++shown > PLACED_SHOWN) {
-            more++;
-            continue;
-        }
-        if (shown == 1) emitter_text(e, "\n  Small buffers that the shim placed\n");
-        uint64_t elided = site->copies[COPIES_ELIDED_H2D].count + site->copies[COPIES_ELIDED_D2H].count;
-        if (site->reason)
-            emitter_text(e, "    on the %s at the end: %s\n", site->on_host ? "host" : "device", site->reason);
-        emitter_text(e, "    %lu copies by the CPU", (unsigned long)elided);
-        if (site->saved_ns) emitter_text(e, ", about %s saved", time_text(number, site->saved_ns));
-        if (site->lost_ns) emitter_text(e, ", about %s lost in trials", time_text(number, site->lost_ns));
-        if (site->moves_to_host) emitter_text(e, "; moved to the host %s", times_text(number, site->moves_to_host));
-        if (site->moves_to_device) emitter_text(e, "; to the device %s", times_text(number, site->moves_to_device));
-        emitter_text(e, "\n");
-        write_site(e, site);
-    }
-    if (more) emitter_text(e, "    and at %u more sites; the JSON report has all\n", more);
+    unsigned count = count_sites(report, site_placed_weight), shown = 0;
+    const struct report_site *site = NULL;
+    if (count) emitter_text(e, "\n  Small buffers that the shim placed\n");
+    for (; shown < PLACED_SHOWN && (site = next_site(report, site_placed_weight, site)); shown++)
+        write_placed_site(e, site);
+    write_more(e, count - shown);
 }
 
 static void write_statistics(struct emitter *e, const struct report *report)

@@ -12,7 +12,7 @@
 enum { FIRST_PAUSE_NS = 1000000 };
 
 static struct {
-    struct lock lock;
+    struct lock lock;        /* taken before the table of buffers' lock; the code of that table comes here without it */
     _Atomic uint64_t due_ns; /* 0: at once, as at the start and when a dump was asked for */
     _Atomic bool dump;       /* a signal asked for a report */
     bool watching;           /* the signal's handler was looked after */
