@@ -74,9 +74,10 @@ void cost_observe(struct cost *cost, enum cost_curve_index curve, uint64_t bytes
  *     zcshim-cost 1
  *     # comment
  *     gpu any words
- *     native-h2d 4:5700 4K:8000 64K:22000      (also native-d2h, elided-h2d, elided-d2h, move-to-host, move-to-device,
- *                                               worst-plain, worst-unknown, worst-atomics: sizes ascending, numbers
- * positive) Curves not named keep their values. False leaves `cost` as it was and writes one line with the line number
+ *     native-h2d 4:5700 4K:8000 64K:22000
+ * Curves: native-h2d, native-d2h, elided-h2d, elided-d2h, move-to-host, move-to-device (ns); worst-plain,
+ * worst-unknown, worst-atomics (factors). Sizes ascend. A time below that of a smaller size is noise and raised to it.
+ * Curves that are not named keep their values. False leaves `cost` as it was and writes one line with the line number
  * to `error`. */
 bool cost_parse(struct cost *cost, const char *text, size_t length, char *error, size_t error_capacity);
 

@@ -112,6 +112,7 @@ enum earn_decision earn_tick(struct earn_window *window, struct earn_run *run, u
     double bar = window->state == EARN_SETTLED ? window->bar_ns : window->bar_ns / 2;
     if (waited / copies <= window->alarm_ns || window->excess_ns + over <= bar) return EARN_STAY;
     if (window->mean_ns <= 0 && waited < EARN_TURN_NS) return EARN_STAY;
+    if (window->warmup && waited < 5 * EARN_TURN_NS) return EARN_STAY;
     window->outlier_ns = waited / copies;
     earn_charge(window, over);
     return earn_give_up(window, run, "no longer copied while kernels run", 1);

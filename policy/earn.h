@@ -151,7 +151,7 @@ struct earn_window {
     double balance_ns; /* gained less lost by periods, moves included */
     double host_ns;    /* usual period when settled, per copy */
     double block_ns;
-    uint32_t block_count, drifted;
+    uint32_t block_count, drifted, warmup;
     bool rebase;     /* another window moved: find the new level of this one */
     bool from_past;  /* started on the host, not by a trial */
     bool settled;    /* counted in run->settled */

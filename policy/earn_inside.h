@@ -5,8 +5,9 @@
 
 #include "earn.h"
 
-#define EARN_FAILURES_MOST 20
-#define EARN_TURN_NS       20000000.0 /* a trial without a copy keeps its turn at least so long */
+#define EARN_FAILURES_MOST  20
+#define EARN_WARMUP_PERIODS 4          /* of a start from a profile: modules load, caches fill */
+#define EARN_TURN_NS        20000000.0 /* a trial without a copy keeps its turn at least so long */
 
 /* ---- earn_run.c ---- */
 

@@ -3,7 +3,6 @@
 enum {
     REFERENCE_PERIODS = 16, /* seen on the device before a trial */
     JUDGED_PERIODS = 32,
-    WARMUP_PERIODS = 4, /* of a start from a profile: modules load, caches fill */
     QUIET_PERIODS = 8,  /* without a new kernel before a trial */
     LOOP_PERIODS = 24,  /* a kernel that did not run for so long is no part of the loop */
     UNSTEADY_MOST = 64, /* refusals; then the loop is taken to be like that */
@@ -170,9 +169,11 @@ static enum earn_decision trial_period(struct earn_window *window, struct earn_r
 {
     unsigned count = window->periods.count;
     double usual = window->usual_ns;
-    if (window->from_past && count <= WARMUP_PERIODS) {
+    if (window->warmup) {
+        window->warmup--;
         window->excess_ns = 0;
         if (window->balance_ns < 0) window->balance_ns = 0;
+        periods_clear(&window->periods);
         return EARN_STAY;
     }
     if (!window->from_past) {

@@ -24,6 +24,7 @@ static void window_begin_stay(struct earn_window *window, struct earn_run *run, 
     window->place = EARN_HOST;
     window->state = EARN_TRYING;
     window->from_past = from_past;
+    window->warmup = from_past ? EARN_WARMUP_PERIODS : 0;
     window->excess_ns = 0;
     window->balance_ns = 0;
     window->bar_ns = 2 * round_trip > 4 * period ? 2 * round_trip : 4 * period;
