@@ -19,6 +19,7 @@ static void node_free(CUgraphNode node)
     work_release(&node->work);
     if (node->child) graph_destroy(node->child);
     free(node->before);
+    free(node->argument_pointers);
     node->magic = 0;
     free(node);
 }
@@ -47,6 +48,14 @@ CUgraphNode graph_add(CUgraph graph, CUgraphNodeType type, struct work *work, co
     graph->last = &node->next;
     graph->count++;
     return node;
+}
+
+void node_replace_work(CUgraphNode node, const struct work *work)
+{
+    work_release(&node->work);
+    free(node->argument_pointers);
+    node->argument_pointers = NULL;
+    node->work = *work;
 }
 
 bool node_add_dependency(CUgraphNode node, CUgraphNode before)

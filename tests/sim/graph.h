@@ -18,7 +18,8 @@ struct CUgraphNode_st {
         CUDA_MEMCPY3D copy;
         CUDA_MEMSET_NODE_PARAMS_v2 fill;
     } parameters;
-    CUgraphNode original; /* in a clone: the node it was made from */
+    void **argument_pointers; /* of a kernel node, once asked for; owned */
+    CUgraphNode original;     /* in a clone: the node it was made from */
     bool disabled;
     CUgraphNode *before; /* the nodes it waits for */
     size_t before_count;
@@ -49,6 +50,7 @@ void graph_destroy(CUgraph graph);
 CUgraph graph_clone(CUgraph graph);
 /* Takes the work over. */
 CUgraphNode graph_add(CUgraph graph, CUgraphNodeType type, struct work *work, const CUgraphNode *before, size_t count);
+void node_replace_work(CUgraphNode node, const struct work *work);
 bool node_add_dependency(CUgraphNode node, CUgraphNode before);
 
 #endif

@@ -2,6 +2,7 @@
 #include "copy.h"
 #include "fill.h"
 #include "graph.h"
+#include "graph_node.h"
 #include "kernel.h"
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
@@ -47,8 +48,8 @@ CUresult cuGraphNodeFindInClone(CUgraphNode *node, CUgraphNode original, CUgraph
 }
 
 /* Checks a new node's place, then adds it; takes the work over. */
-static CUresult added(CUgraphNode *result, CUgraph graph, CUgraphNodeType type, struct work *work,
-                      const CUgraphNode *before, size_t count)
+CUresult node_add(CUgraphNode *result, CUgraph graph, CUgraphNodeType type, struct work *work,
+                  const CUgraphNode *before, size_t count)
 {
     bool valid = result && graph_valid(graph) && (before || !count);
     for (size_t i = 0; valid && i < count; i++) valid = node_valid(before[i]) && before[i]->graph == graph;
@@ -64,7 +65,7 @@ CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode
     SIM_ENTER(cuGraphAddEmptyNode);
     struct work work = {.kind = WORK_EMPTY};
     sim_lock();
-    CUresult result = added(node, graph, CU_GRAPH_NODE_TYPE_EMPTY, &work, before, count);
+    CUresult result = node_add(node, graph, CU_GRAPH_NODE_TYPE_EMPTY, &work, before, count);
     sim_unlock();
     return result;
 }
@@ -76,7 +77,7 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgrap
     struct work work = {.kind = WORK_EMPTY};
     sim_lock();
     CUresult result = graph_valid(child) && child != graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    if (!result) result = added(node, graph, CU_GRAPH_NODE_TYPE_GRAPH, &work, before, count);
+    if (!result) result = node_add(node, graph, CU_GRAPH_NODE_TYPE_GRAPH, &work, before, count);
     if (!result) (*node)->child = graph_clone(child);
     sim_unlock();
     return result;
@@ -90,7 +91,7 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph)
     return CUDA_SUCCESS;
 }
 
-static CUresult host_work(const CUDA_HOST_NODE_PARAMS *parameters, struct work *work)
+CUresult node_host_work(const CUDA_HOST_NODE_PARAMS *parameters, struct work *work)
 {
     if (!parameters || !parameters->fn) return CUDA_ERROR_INVALID_VALUE;
     *work = (struct work){.kind = WORK_HOST, .host = {parameters->fn, parameters->userData}};
@@ -103,13 +104,13 @@ CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode 
     SIM_ENTER(cuGraphAddHostNode);
     struct work work;
     sim_lock();
-    CUresult result = host_work(parameters, &work);
-    if (!result) result = added(node, graph, CU_GRAPH_NODE_TYPE_HOST, &work, before, count);
+    CUresult result = node_host_work(parameters, &work);
+    if (!result) result = node_add(node, graph, CU_GRAPH_NODE_TYPE_HOST, &work, before, count);
     sim_unlock();
     return result;
 }
 
-static CUresult kernel_work(const CUDA_KERNEL_NODE_PARAMS *parameters, struct work *work)
+CUresult node_kernel_work(const CUDA_KERNEL_NODE_PARAMS *parameters, struct work *work)
 {
     CUresult result;
     if (!parameters) return CUDA_ERROR_INVALID_VALUE;
@@ -131,13 +132,13 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraph
     SIM_ENTER(cuGraphAddKernelNode_v2);
     struct work work;
     sim_lock();
-    CUresult result = kernel_work(parameters, &work);
-    if (!result) result = added(node, graph, CU_GRAPH_NODE_TYPE_KERNEL, &work, before, count);
+    CUresult result = node_kernel_work(parameters, &work);
+    if (!result) result = node_add(node, graph, CU_GRAPH_NODE_TYPE_KERNEL, &work, before, count);
     sim_unlock();
     return result;
 }
 
-static CUresult copy_work(const CUDA_MEMCPY3D *parameters, struct work *work)
+CUresult node_copy_work(const CUDA_MEMCPY3D *parameters, struct work *work)
 {
     struct copy_request request = {.async = true};
     CUresult result = request_from_3d(parameters, &request);
@@ -152,14 +153,14 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
     SIM_ENTER(cuGraphAddMemcpyNode);
     struct work work;
     sim_lock();
-    CUresult result = context_valid(context) ? copy_work(parameters, &work) : CUDA_ERROR_INVALID_CONTEXT;
-    if (!result) result = added(node, graph, CU_GRAPH_NODE_TYPE_MEMCPY, &work, before, count);
+    CUresult result = context_valid(context) ? node_copy_work(parameters, &work) : CUDA_ERROR_INVALID_CONTEXT;
+    if (!result) result = node_add(node, graph, CU_GRAPH_NODE_TYPE_MEMCPY, &work, before, count);
     if (!result) (*node)->parameters.copy = *parameters;
     sim_unlock();
     return result;
 }
 
-static CUresult fill_work(const CUDA_MEMSET_NODE_PARAMS *parameters, struct work *work)
+CUresult node_fill_work(const CUDA_MEMSET_NODE_PARAMS *parameters, struct work *work)
 {
     if (!parameters || !parameters->width || !parameters->height) return CUDA_ERROR_INVALID_VALUE;
     unsigned bytes = parameters->elementSize;
@@ -176,8 +177,8 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
     SIM_ENTER(cuGraphAddMemsetNode);
     struct work work;
     sim_lock();
-    CUresult result = context_valid(context) ? fill_work(parameters, &work) : CUDA_ERROR_INVALID_CONTEXT;
-    if (!result) result = added(node, graph, CU_GRAPH_NODE_TYPE_MEMSET, &work, before, count);
+    CUresult result = context_valid(context) ? node_fill_work(parameters, &work) : CUDA_ERROR_INVALID_CONTEXT;
+    if (!result) result = node_add(node, graph, CU_GRAPH_NODE_TYPE_MEMSET, &work, before, count);
     if (!result) memcpy(&(*node)->parameters.fill, parameters, sizeof *parameters);
     sim_unlock();
     return result;
@@ -296,7 +297,7 @@ CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *nodes, CUg
 
 /* ---- parameters of nodes, in the graph and in what was made of it ---- */
 
-static CUgraphNode node_in(CUgraph graph, CUgraphNode original)
+CUgraphNode node_in_exec(CUgraph graph, CUgraphNode original)
 {
     for (CUgraphNode each = graph->nodes; each; each = each->next)
         if (each->original == original) return each;
@@ -317,17 +318,16 @@ static CUresult parameters_set(CUgraphExec exec, CUgraphNode node, const void *p
         if (exec->magic != EXEC_MAGIC)
             result = CUDA_ERROR_INVALID_VALUE;
         else
-            node = node_in(exec->graph, node);
+            node = node_in_exec(exec->graph, node);
     }
     if (!result && (!node_valid(node) || node->type != types[kind])) result = CUDA_ERROR_INVALID_VALUE;
     if (!result)
-        result = kind == PARAMETERS_KERNEL ? kernel_work(parameters, &work)
-                 : kind == PARAMETERS_COPY ? copy_work(parameters, &work)
-                 : kind == PARAMETERS_FILL ? fill_work(parameters, &work)
-                                           : host_work(parameters, &work);
+        result = kind == PARAMETERS_KERNEL ? node_kernel_work(parameters, &work)
+                 : kind == PARAMETERS_COPY ? node_copy_work(parameters, &work)
+                 : kind == PARAMETERS_FILL ? node_fill_work(parameters, &work)
+                                           : node_host_work(parameters, &work);
     if (!result) {
-        work_release(&node->work);
-        node->work = work;
+        node_replace_work(node, &work);
         if (kind == PARAMETERS_COPY) node->parameters.copy = *(const CUDA_MEMCPY3D *)parameters;
         if (kind == PARAMETERS_FILL) memcpy(&node->parameters.fill, parameters, sizeof(CUDA_MEMSET_NODE_PARAMS));
     }

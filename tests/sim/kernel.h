@@ -31,6 +31,8 @@ CUresult kernel_run(const struct launch *launch);
 void *kernel_arguments_duplicate(const struct launch *launch);
 /* Packs the arguments: each at a multiple of its alignment, as in a launch buffer. NULL if `values` lacks them. */
 void *kernel_arguments_pack(const struct zcsim_kernel *kernel, void **values, void **extra, CUresult *result);
+/* Where each argument of a launch is, allocated. */
+void **kernel_argument_pointers(const struct launch *launch);
 size_t kernel_arguments_bytes(const struct zcsim_kernel *kernel);
 /* locked; checks what a launch or a kernel node asks for */
 CUresult launch_check(const struct launch *launch);

@@ -20,6 +20,20 @@ void *kernel_arguments_duplicate(const struct launch *launch)
     return copy;
 }
 
+void **kernel_argument_pointers(const struct launch *launch)
+{
+    const struct zcsim_kernel *kernel = launch->function->kernel;
+    void **pointers = malloc((kernel->argument_count + 1) * sizeof *pointers);
+    size_t offset = 0;
+    for (unsigned i = 0; pointers && i < kernel->argument_count; i++) {
+        unsigned alignment = kernel->arguments[i].alignment;
+        offset = (offset + alignment - 1) / alignment * alignment;
+        pointers[i] = (char *)launch->arguments + offset;
+        offset += kernel->arguments[i].bytes;
+    }
+    return pointers;
+}
+
 void *kernel_arguments_pack(const struct zcsim_kernel *kernel, void **values, void **extra, CUresult *result)
 {
     size_t bytes = kernel_arguments_bytes(kernel), offset = 0, given = 0;
