@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RUNS_MOST = 100 };
+enum { RUNS_MOST = 100, INPUT_WAIT_MS = 2000 };
 static const double CLEAR_SECONDS = 0.005; /* less is the noise of starting a process */
 
 struct outcome {
@@ -41,15 +42,26 @@ static bool take(int count, char **arguments, int *at)
     return value != NULL;
 }
 
-/* Every run gets the same input from its start: a terminal is not waited for. */
-static bool prepare_input(void)
+/* Is there input to be kept: a file, or a pipe that says something? Terminals and devices are not read. */
+static bool has_input(void)
 {
     struct stat status;
-    if (isatty(STDIN_FILENO) || fstat(STDIN_FILENO, &status) != 0)
-        return (check.input = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;
-    check.input = memfd_create("stdin", MFD_CLOEXEC);
+    struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
+    if (fstat(STDIN_FILENO, &status) != 0) return false;
+    if (S_ISREG(status.st_mode)) return true;
+    if (!S_ISFIFO(status.st_mode) && !S_ISSOCK(status.st_mode)) return false;
+    if (poll(&ready, 1, INPUT_WAIT_MS) > 0) return true;
+    fprintf(stderr, "zcshim: nothing comes from stdin: the program is run without input\n");
+    return false;
+}
+
+/* Every run gets the same input from its start. */
+static bool prepare_input(void)
+{
     char block[65536];
     ssize_t got;
+    if (!has_input()) return (check.input = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;
+    check.input = memfd_create("stdin", MFD_CLOEXEC);
     while ((got = read(STDIN_FILENO, block, sizeof block)) > 0)
         if (write(check.input, block, (size_t)got) != got) return false;
     return check.input >= 0;
