@@ -163,17 +163,29 @@ static bool fork_loses_pins(void)
     return major < 5 || (major == 5 && minor < 12);
 }
 
-static void drop_block(struct block *block, void *argument)
+static void drop_block(struct block *block, void *must)
 {
-    (void)argument;
-    if (block->registered) pieces_drop(block, block->base, block->mapped);
+    if (!block->registered || (!must && (block->users || block->changing))) return;
+    pieces_drop(block, block->base, block->mapped);
+}
+
+/* The kernel copies pinned pages at fork, one by one, for a child that seldom wants them: giving the registrations up and renewing them on
+ * use is many times cheaper, in time and memory. But it may wait for the GPU, which fork does not: only when that is idle. */
+static void drop_for_fork(void)
+{
+    bool must = fork_loses_pins();
+    if (!hostmem.registered || !hostmem_driver_usable()) return;
+    if (!must && !gpu_is_quiet()) return;
+    hostmem_lock();
+    blocks_for_each(drop_block, must ? &hostmem : NULL);
+    hostmem_unlock();
 }
 
 void hostmem_before_fork(void)
 {
     pool_stop();
+    drop_for_fork();
     hostmem_lock();
-    if (hostmem.registered && fork_loses_pins()) blocks_for_each(drop_block, NULL);
     hostmem.forking = pthread_self();
     atomic_store(&hostmem.fork_locked, true);
 }

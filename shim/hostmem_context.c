@@ -97,6 +97,7 @@ void *pinned_take(size_t bytes)
     if (start > at) system_munmap(at, (size_t)(start - at));
     system_munmap(start + bytes, HOST_UNIT - (size_t)(start - at));
     if (budget_thp() != THP_NEVER) system_madvise(start, bytes, MADV_HUGEPAGE);
+    system_madvise(start, bytes, MADV_DONTFORK); /* a child has no use for a copy of it */
     if (shim.real.cuMemHostRegister_v2(start, bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS) return start;
     pinned_give(start, bytes, false);
     return NULL;

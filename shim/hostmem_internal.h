@@ -154,6 +154,10 @@ void blocks_for_each(void (*visit)(struct block *block, void *argument), void *a
 /* ns that registering one byte took lately (0: not known yet). */
 double register_ns_per_byte(void);
 
+/* --- hostmem_quiet.c ------------------------------------------------------------------------------------------------ */
+/* No context of the process has work on its GPU. Asks, never waits; false when it cannot be told. */
+bool gpu_is_quiet(void);
+
 /* --- hostmem_budget.c ----------------------------------------------------------------------------------------------- */
 /* Bytes that may be registered or kept in all, as of the last refresh. Any thread. */
 size_t budget_bytes(void);

@@ -1,5 +1,5 @@
 # Large host blocks: the hostmem objects alone on a fake driver, and malloc programs under the library.
-HOSTMEM_SOURCES := $(wildcard shim/hostmem*.c)
+HOSTMEM_SOURCES := $(filter-out shim/hostmem_quiet.c,$(wildcard shim/hostmem*.c))
 HOSTMEM_OBJS    := $(HOSTMEM_SOURCES:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/shim/arena.o $(BUILD)/obj/shim/text.o $(BUILD)/obj/shim/log.o \
   $(BUILD)/obj/tests/hostmem/fake_driver.o $(BUILD)/obj/tests/hostmem/stubs.o
 $(BUILD)/obj/tests/hostmem/% $(BUILD)/obj/tests/unit/hostmem_% $(BUILD)/obj/tests/torture/%: OBJ_CFLAGS := -D__CUDA_API_VERSION_INTERNAL
@@ -48,3 +48,24 @@ ALL += $(if $(SAN),,$(BUILD)/tests/hostmem/bench $(BUILD)/tests/hostmem/bench_sh
 bench-hostmem:
 	@$(PYTHON) tests/hostmem/bench.py $(BUILD) $${OUT:-docs/results}
 SUITES += bench-hostmem
+
+# Correctness on a driver: the simulator here, a GPU there.
+$(BUILD)/tests/hostmem/device: tests/hostmem/device.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) $< -o $@
+$(BUILD)/tests/hostmem/device_shared: tests/hostmem/device.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) -cudart shared $< -o $@
+ALL += $(if $(SAN),,$(BUILD)/tests/hostmem/device $(BUILD)/tests/hostmem/device_shared)
+
+.PHONY: check-hostmem-device gpu-hostmem
+check-hostmem-device: $(SHIM_LIB) $(BUILD)/tests/hostmem/device_shared $$(SIM_LIBS)
+	@LD_LIBRARY_PATH=$(BUILD)/sim tests/hostmem/device.sh $(BUILD) $(BUILD)/tests/hostmem/device_shared
+ifeq ($(SAN),)
+CHECKS += check-hostmem-device
+endif
+gpu-hostmem:
+	@tests/hostmem/device.sh $(BUILD) $(BUILD)/tests/hostmem/device
+	@tests/hostmem/check.sh $(BUILD)
+	@ZCSHIM_REPORT=off LD_PRELOAD=$(abspath $(BUILD)/libzcshim.so) timeout 300 $(BUILD)/tests/torture/preloaded 400000 8 1 20
+GPU_CHECKS += gpu-hostmem

@@ -1,6 +1,7 @@
 /* What the hostmem objects need of the rest of the shim when they are tested alone. */
 #include <stdarg.h>
 #include <stdio.h>
+#include "shim/hostmem_internal.h"
 #include "shim/report.h"
 #include "shim/shim.h"
 #include "tests/hostmem/stubs.h"
@@ -25,3 +26,5 @@ void stub_options(size_t pin_limit, int copy_threads)
     shim.options.copy_threads = copy_threads;
     shim.pid = getpid();
 }
+
+bool gpu_is_quiet(void) { return true; }

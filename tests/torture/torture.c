@@ -187,7 +187,7 @@ static void *torture(void *argument)
         unsigned what = (unsigned)(draw(&t->random) % 1000);
         if (!block->start)
             step_take(t, block);
-        else if (what < 10 || (block->bytes > 4 * MIB && what < 100))
+        else if (what < 10 || (block->bytes > 4 * MIB && what < 30))
             step_copy(t, block);
         else if (what < 300)
             step_resize(t, block);

@@ -1,0 +1,26 @@
+#!/bin/sh
+# device.sh BUILD PROGRAM: each mode of PROGRAM bare and under the library, several settings; stdout and exit status must be the same.
+build=$1 program=$2
+out=$build/tests/hostmem/device.out
+shim=$(realpath "$build/libzcshim.so")
+mkdir -p "$out"
+ulimit -c 0
+failed=0
+for mode in forms order answers fork graph life threads cut hole; do
+	timeout 120 "$program" $mode >"$out/$mode.bare" 2>"$out/$mode.bare.err"
+	bare=$?
+	for setting in ZCSHIM_HOST=on ZCSHIM_COPY_THREADS=3 ZCSHIM_COPY_THREADS=0 ZCSHIM_PIN_LIMIT=24M ZCSHIM_HOST_MIN=256K ZCSHIM_HOST=off ZCSHIM_MODE=observe; do
+		timeout 120 env $setting ZCSHIM_REPORT=off LD_PRELOAD="$shim" "$program" $mode >"$out/$mode.shim" 2>"$out/$mode.shim.err"
+		ours=$?
+		if [ $bare = $ours ] && cmp -s "$out/$mode.bare" "$out/$mode.shim"; then
+			echo "ok      $mode $setting"
+		else
+			echo "FAILED  $mode $setting: status $bare bare, $ours shimmed"
+			diff "$out/$mode.bare" "$out/$mode.shim" | head -n 5
+			head -n 3 "$out/$mode.shim.err"
+			cp "$out/$mode.shim" "$out/$mode.$setting"
+			failed=1
+		fi
+	done
+done
+exit $failed
