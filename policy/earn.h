@@ -5,41 +5,55 @@
  * EARN_TRY_HOST or EARN_TO_DEVICE, each with a reason (static text, window->reason). All times are ns of one monotonic
  * clock.
  *
- * How it decides
- *  - Evidence: what the window's synchronizing copies would have saved on the host, by the cost table.
- *  - Period: the time from one copy of an anchor (same place in the window, same direction) to its next, divided by the
- * copies in between; at most 64 copies, so that copies which never repeat a place still make periods. Only copies that
- * wait for the GPU count, since only the time between waits tells what the GPU took.
- *  - Try: evidence >= moving there and back x 2^(failures so far), 16 steady periods seen since anything last moved, no
- * other window on trial, and the worst case of the trial fits in what is left of the budget.
- *  - Judge: every host period is compared with the device's usual one; the sum of what it took longer (never below
- * zero) is the excess. Excess beyond a bar (the price of a needless move) moves the window back, so one hot period does
- * it at once and a slightly slower loop does it soon. After 4, 8 and 16 periods a clearly slower usual period moves it
- * back; after 8, 16 and 32 a clearly faster one (30, 20, 5 %) settles it; after 32 without that, back.
- *  - Settled: the excess goes on; a kernel that was never run with this window on the host moves it back before the
- * launch (earn_kernel); a window that is no longer copied while kernels run goes back (earn_tick); when the period has
- * drifted by a quarter, and after 1, 2, 4, ... s in any case, it goes back for 16 periods to compare again, if the
- * budget has room for another trial.
+ * HOW IT DECIDES
  *
- * The regret argument
- *   loss = time of this run - time of the same run with every window on the device.
- *   Claim: loss <= REGRET x run time + EARN_CONSTANT_NS + sum over windows of (excess bar + one period of a changed
- * loop). A trial starts only if  spent + worst <= REGRET x time so far + EARN_CONSTANT_NS, where spent is what all
- * stays on the host lost so far (their periods against the device's, moves included, no credit for stays that gained)
- * and worst = (longest factor - 1) x the part of a period in which kernels can run + excess bar + moves. One trial runs
- *   at a time, and it ends at the first copy after it passed its bar, that is after at most the bar, one worst period
- *   and the moves: what was reserved. A window on the host whose loop does not change loses nothing more (it settled
- *   because its periods were shorter). When its loop changes, it loses at most bar + one period before it leaves (the
- *   last term), and that is charged to spent: repeated changes delay trials, they do not add up.
- *   Assumptions: (1) no kernel takes longer than cost_worst_factor() times, or cost_launch_loss_ns() more than, its
- *   time on the device; (2) kernels do not overlap the synchronizing copies of the loop; (3) a changed loop shows: by
- *   a kernel that did not run in the 24 periods before the trial, a longer period, a period drifted by a quarter, or
- *   at the next re-check; (4) a move back that is asked for happens within a few copies or launches (each refusal
- *   costs a period and is charged); (5) moves cost what the table says, within its noise; (6) a start from a profile
- *   is vouched for by the profile.
+ * Evidence is what the window's synchronizing copies would have saved on the host, by the cost table.
  *
- * Threads: a struct earn_window is used by one thread at a time (the caller's lock for that window). A struct earn_run
- * is shared by all, without a lock. earn_copy on a steady loop takes less than 10 ns. */
+ * A period is the time from one copy of an anchor (same place in the window, same direction) to its next, divided by
+ * the copies in between; at most 64 copies, so that copies which never repeat a place still make periods. Only copies
+ * that wait for the GPU count, since only the time between waits tells what the GPU took.
+ *
+ * Try: when the evidence pays for moving there and back, times 2^(failures so far); when 16 steady periods have passed
+ * since any window moved, the last 8 without a new kernel; when no other window is on trial; and when the worst case of
+ * the trial fits in what is left of the budget.
+ *
+ * Judge: every host period is compared with the device's mean; the sum of what periods took longer (never below zero)
+ * is the excess. An excess beyond a bar (the price of a needless move) moves the window back, so one hot period does it
+ * at once and a slightly slower loop does it soon. After 4, 8 and 16 periods a usual period that is 25 % slower moves
+ * it back; after 8, 16 and 32 one that is 30, 20 and 5 % faster settles it, if noise could not feign that and copies
+ * can explain it; after 32 without that, back, and the evidence asked for doubles (times 8 if it was much slower).
+ *
+ * Settled: the excess goes on. A kernel that never ran with this window on the host moves it back before the launch
+ * (earn_kernel). A window that is no longer copied while kernels run goes back (earn_tick). When the period has drifted
+ * by a quarter, and after 0.1, 0.2, 0.4, ... s (times the windows settled) in any case, it goes back for 16 periods to
+ * compare again, if the budget has room for another trial.
+ *
+ * THE REGRET ARGUMENT
+ *
+ * loss = time of this run - time of the same run with every window on the device.
+ *
+ * Claim: loss <= REGRET x run time + EARN_CONSTANT_NS + sum over windows of (bar + one period of a changed loop).
+ *
+ * A trial starts only if spent + worst <= REGRET x time so far + EARN_CONSTANT_NS. Spent is what all stays on the host
+ * lost so far: their periods against the device's, moves included, no credit for stays that gained. Worst is (longest
+ * factor - 1) x the part of a period in which kernels can run, plus the bar and the moves. One trial runs at a time,
+ * and it ends at the first copy after it passed its bar: after at most the bar, one worst period and the moves, which
+ * is what was reserved. A window on the host whose loop does not change loses nothing more, as it settled because its
+ * periods were shorter. When its loop changes, it loses at most the bar and one period before it leaves (the last
+ * term); that is charged to spent, so repeated changes delay trials instead of adding up.
+ *
+ * Assumptions: (1) no kernel takes longer than cost_worst_factor() times its time on the device, or
+ * cost_launch_loss_ns() more; (2) kernels do not overlap the synchronizing copies of the loop; (3) a changed loop
+ * shows: by a kernel that did not run in the 24 periods before the trial, by longer periods, by a period drifted by a
+ * quarter, or else it is found at the next re-check; (4) a move back that is asked for happens within a few copies or
+ * launches (each refusal costs a period and is charged); (5) moves cost what the table says, within its noise; (6) a
+ * start from a profile is vouched for by the profile. tests/unit/policy_regret.c and make policy-sim check the claim on
+ * random worlds.
+ *
+ * THREADS
+ *
+ * A struct earn_window is used by one thread at a time (the caller's lock for that window). A struct earn_run is shared
+ * by all, without a lock. earn_copy on a steady loop takes some 10 ns. */
 #ifndef POLICY_EARN_H
 #define POLICY_EARN_H
 
