@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 #include "shim/buffer.h"
+#include "shim/choice.h"
 #include "shim/clock.h"
 #include "shim/context.h"
 #include "shim/copy.h"
@@ -214,6 +215,7 @@ bool copy_begin(struct copy_request *r, CUresult *result)
 void copy_end(struct copy_request *r, CUresult result)
 {
     if (!r->window) {
+        if (shim.options.mode == MODE_AUTO && result == CUDA_SUCCESS) choice_native_copy(r);
         if (r->started_ns && result == CUDA_SUCCESS) {
             struct buffer buffer;
             struct site_copies *copies;

@@ -1,9 +1,7 @@
 /* The calibration that `zcbench --calibrate` left for this GPU: $ZCSHIM_COST, else $XDG_CACHE_HOME/zcshim/<gpu uuid>.cost (~/.cache). */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "shim/cost_file.h"
+#include "shim/file.h"
 #include "shim/log.h"
 #include "shim/shim.h"
 
@@ -26,16 +24,13 @@ static bool default_path(char *path, size_t capacity)
 
 void cost_file_read(struct cost *cost)
 {
-    char path[1024], text[8192], message[256];
+    char path[1024], message[256];
+    size_t length = 0;
     bool named = *shim.options.cost;
-    int error = errno;
     if (named) text_format(path, sizeof path, "%s", shim.options.cost);
     else if (!default_path(path, sizeof path)) return;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text);
-    if (fd >= 0) close(fd);
-    if (length < 0 && named) log_always("calibration %s could not be read; built-in costs are used", path);
-    if (length >= 0 && !cost_parse(cost, text, (size_t)length, message, sizeof message))
+    char *text = file_read(path, 65536, &length);
+    if (!text && named) log_always("calibration %s could not be read; built-in costs are used", path);
+    if (text && !cost_parse(cost, text, length, message, sizeof message))
         log_always("calibration %s: %s; built-in costs are used", path, message);
-    errno = error;
 }

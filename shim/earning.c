@@ -1,10 +1,12 @@
 #include "shim/arena.h"
+#include "shim/choice.h"
 #include "shim/clock.h"
 #include "shim/context.h"
 #include "shim/cost_file.h"
 #include "shim/earning.h"
 #include "shim/placement.h"
 #include "shim/shim.h"
+#include "shim/trace.h"
 
 /* window->policy */
 struct earning {
@@ -25,35 +27,73 @@ void earning_start(void)
     cost_default(&earning.cost);
     cost_file_read(&earning.cost);
     earn_run_begin(&earning.run, &earning.cost, shim.options.regret, clock_ns());
+    choice_start(&earning.run);
     atomic_store_explicit(&earning.started, 2, memory_order_release);
 }
 
 static bool at_work(void) { return atomic_load_explicit(&earning.started, memory_order_acquire) == 2; }
 
-enum window_place earning_initial(struct site *site)
+bool earning_initial(struct site *site, size_t bytes, enum window_place *place)
 {
     struct window *last = site ? site->windows : NULL;
     struct earning *state = last ? last->policy : NULL;
-    return state && state->earn.place == EARN_HOST && state->earn.state == EARN_SETTLED ? WINDOW_HOST : WINDOW_DEVICE;
+    struct earn_past past;
+    const char *reason = NULL;
+    bool known;
+    enum choice choice = choice_for(site, bytes, &past, &known, &reason);
+    if (site && choice != CHOICE_OPEN) atomic_store_explicit(&site->reason, reason, memory_order_relaxed);
+    if (choice == CHOICE_DRIVER) return false;
+    bool on_host = choice == CHOICE_HOST || (state ? state->earn.place == EARN_HOST && state->earn.state == EARN_SETTLED
+                                                   : known && past.place == EARN_HOST);
+    *place = on_host ? WINDOW_HOST : WINDOW_DEVICE;
+    return true;
+}
+
+/* What is known of the site before this window: its last window, else the profile. */
+static bool past_for(struct window *window, struct earn_past *past, enum choice *choice, const char **reason)
+{
+    struct window *last = window->site ? window->site->windows : NULL;
+    bool known;
+    *choice = choice_for(window->site, window->live_bytes, past, &known, reason);
+    if (last && last != window && last->policy) {
+        *past = earn_past_of(&((struct earning *)last->policy)->earn);
+        known = true;
+    }
+    if (window->sole_bytes && choice_sparse(window->site, past)) known = true;
+    past->place = window->place == WINDOW_HOST ? EARN_HOST : EARN_DEVICE;
+    return known || window->place == WINDOW_HOST;
 }
 
 void earning_window(struct window *window)
 {
     struct earning *state = window->policy;
-    struct window *last = window->site ? window->site->windows : NULL;
-    struct earn_past past, *known = NULL;
+    struct earn_past past = {.place = EARN_DEVICE};
+    enum choice choice;
+    const char *reason = NULL;
     if (!at_work()) return;
-    if (last && last != window && last->policy) {
-        past = earn_past_of(&((struct earning *)last->policy)->earn);
-        past.place = window->place == WINDOW_HOST ? EARN_HOST : EARN_DEVICE;
-        known = &past;
-    }
+    bool known = past_for(window, &past, &choice, &reason);
     if (state) earn_end(&state->earn, &earning.run);
     else state = arena_calloc(sizeof *state);
     if (!state) return;
     state->lock = (struct lock)LOCK_INITIALIZER;
-    earn_begin(&state->earn, &earning.run, window->live_bytes, known, clock_ns());
+    earn_begin(&state->earn, &earning.run, window->live_bytes, known ? &past : NULL, clock_ns());
+    if (choice == CHOICE_HOST) earn_fix(&state->earn, &earning.run, reason);
     window->policy = state;
+}
+
+void earning_window_gone(struct window *window)
+{
+    struct earning *state = window->policy;
+    if (state) earn_end(&state->earn, &earning.run);
+}
+
+bool earning_past(struct site *site, struct earn_past *past, bool *decided)
+{
+    struct earning *state = site->windows ? site->windows->policy : NULL;
+    if (!state) return false;
+    *past = earn_past_of(&state->earn);
+    *decided = state->earn.trials > 0 || state->earn.place == EARN_HOST;
+    return true;
 }
 
 void earning_bytes(struct window *window)
@@ -98,16 +138,16 @@ static void obey(struct window *window, struct earning *state, enum earn_decisio
     if (window->site) atomic_store_explicit(&window->site->reason, state->earn.reason, memory_order_relaxed);
 }
 
-void earning_copied(struct window *window, const struct copy_request *request, bool elided)
+void earning_copied(struct window *window, const struct copy_request *request)
 {
     struct earning *state = window->policy;
-    (void)elided;
     if (!state || !lock_try(&state->lock)) return;
     struct earn_copy copy = {.now_ns = clock_ns(), .offset = request->device - window->base,
                              .bytes = request->width * request->height * request->depth,
                              .direction = request->direction == COPY_H2D ? COST_H2D : COST_D2H, .waited = !request->async};
     enum earn_decision decision = earn_copy(&state->earn, &earning.run, &copy);
     lock_release(&state->lock);
+    if (__builtin_expect(*shim.options.trace_copies != 0, 0)) trace_copy(window, &copy);
     if (__builtin_expect(decision != EARN_STAY, 0)) obey(window, state, decision);
 }
 
@@ -141,6 +181,14 @@ static enum earn_decision ask_tick(struct earn_window *earn, const void *argumen
     return earn_tick(earn, &earning.run, *(const uint64_t *)argument);
 }
 
+/* A rule keeps everything on the device while this kernel runs; since the next launch of it may come at any time, for good. */
+static enum earn_decision ask_by_rule(struct earn_window *earn, const void *argument)
+{
+    (void)argument;
+    earn_fix(earn, &earning.run, "a rule names a kernel");
+    return EARN_TO_DEVICE;
+}
+
 /* Launches between two looks at the clock. */
 #define LAUNCHES_A_TICK 16
 static __thread unsigned launches;
@@ -150,6 +198,7 @@ void earning_launch(const void *function, uint64_t threads)
     if (!at_work()) return;
     uint64_t kernel = earn_kernel_id(function, threads);
     if (__builtin_expect(earn_launch(&earning.run, kernel), 0)) {
+        if (choice_kernel_on_device(function)) ask_all(ask_by_rule, NULL);
         struct launch launch = {.kernel = kernel, .now_ns = clock_ns(), .class = COST_UNKNOWN, .loss_ns = __builtin_inf()};
         ask_all(ask_kernel, &launch);
         earn_announce(&earning.run, kernel, launch.class, launch.loss_ns, launch.now_ns);

@@ -4,16 +4,20 @@
  * event out. */
 #ifndef SHIM_EARNING_H
 #define SHIM_EARNING_H
+#include "policy/policy.h"
 #include "shim/copy.h"
 #include "shim/window.h"
 
 /* Reads the cost table; once, in mode auto, when the first context is set up. */
 void earning_start(void);
 
-/* Where the next window of the site starts: where its last one ended, or its profile says. */
-enum window_place earning_initial(struct site *site);
+/* Where a buffer of the site goes. False: to the driver. */
+bool earning_initial(struct site *site, size_t bytes, enum window_place *place);
+/* Where the site's windows ended; `*decided`: this run learned it. False: it has none. */
+bool earning_past(struct site *site, struct earn_past *past, bool *decided);
 /* A window was made, or given to another site; it is nobody else's yet. */
 void earning_window(struct window *window);
+void earning_window_gone(struct window *window);
 /* What it holds has changed. */
 void earning_bytes(struct window *window);
 /* The window's backing changed for another reason, or must not change any more. */
@@ -21,7 +25,7 @@ void earning_moved(struct window *window, enum window_place place);
 void earning_frozen(struct window *window, const char *reason);
 
 /* After a copy; moves the window if it has earned that. The gate is not held. */
-void earning_copied(struct window *window, const struct copy_request *request, bool elided);
+void earning_copied(struct window *window, const struct copy_request *request);
 /* Before a launch of `function` with that many threads; the gate is not held. */
 void earning_launch(const void *function, uint64_t threads);
 #endif

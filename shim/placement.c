@@ -1,3 +1,4 @@
+#include "shim/choice.h"
 #include "shim/clock.h"
 #include "shim/context.h"
 #include "shim/earning.h"
@@ -14,9 +15,26 @@ bool placement_for(struct context *context, struct site *site, size_t bytes, enu
     if (mode != MODE_ALWAYS && mode != MODE_AUTO) return false;
     if (bytes > shim.options.max_size || context_capturing() || (site && site->native_only) || context->lost) return false;
     if (!context_ready(context)) return false;
-    *place = mode == MODE_ALWAYS || context->integrated ? WINDOW_HOST : earning_initial(site);
+    *place = WINDOW_HOST;
+    if (mode == MODE_AUTO && !context->integrated && !earning_initial(site, bytes, place)) return false;
     if (context->support == CONTEXT_HOST_ONLY && *place == WINDOW_DEVICE) return false;
     return true;
+}
+
+bool placement_for_large(struct context *context, struct site *site, size_t bytes, enum window_place *place)
+{
+    struct earn_past past;
+    if (shim.options.mode != MODE_AUTO || bytes <= shim.options.max_size || context->lost || context_capturing()) return false;
+    if (!choice_sparse(site, &past) || !context_ready(context)) return false;
+    *place = past.place == EARN_HOST ? WINDOW_HOST : WINDOW_DEVICE;
+    return context->support == CONTEXT_MOVES;
+}
+
+bool placement_may_spill(struct context *context)
+{
+    unsigned mode = shim.options.mode;
+    return shim.options.spill && (mode == MODE_AUTO || mode == MODE_ALWAYS) && !context->lost && !context_capturing() &&
+           context_ready(context);
 }
 
 bool placement_wants_time(void) { return shim.options.mode == MODE_OBSERVE; }
@@ -24,6 +42,11 @@ bool placement_wants_time(void) { return shim.options.mode == MODE_OBSERVE; }
 void placement_window(struct window *window)
 {
     if (shim.options.mode == MODE_AUTO) earning_window(window);
+}
+
+void placement_window_gone(struct window *window)
+{
+    if (shim.options.mode == MODE_AUTO) earning_window_gone(window);
 }
 
 void placement_bytes(struct window *window)
@@ -52,7 +75,7 @@ void placement_copied(struct window *window, const struct copy_request *request,
     if (!site) return;
     if (request->direction == COPY_H2D) add(elided ? &site->elided_h2d : &site->native_h2d, bytes, ns);
     else add(elided ? &site->elided_d2h : &site->native_d2h, bytes, ns);
-    if (shim.options.mode == MODE_AUTO) earning_copied(window, request, elided);
+    if (shim.options.mode == MODE_AUTO) earning_copied(window, request);
 }
 
 enum placement_answer placement_move(struct window *window, enum window_place place, const char *reason)

@@ -7,6 +7,11 @@
 /* Where a new buffer goes. False: to the driver. `context` is current. */
 bool placement_for(struct context *context, struct site *site, size_t bytes, enum window_place *place);
 
+/* A buffer larger than max_size whose site deserves a window of its own for it. */
+bool placement_for_large(struct context *context, struct site *site, size_t bytes, enum window_place *place);
+/* The device is out of memory: may the buffer live on the host instead (option spill)? */
+bool placement_may_spill(struct context *context);
+
 /* Does anybody want the time of this window's copies? */
 bool placement_wants_time(void);
 /* After a copy from or to a window's buffer; the gate is not held. `elided`: done by the CPU. */
@@ -15,6 +20,7 @@ void placement_copied(struct window *window, const struct copy_request *request,
 /* A window was made, or given to another site (context's lock held, no driver call); what it holds has changed. */
 void placement_window(struct window *window);
 void placement_bytes(struct window *window);
+void placement_window_gone(struct window *window);
 
 enum placement_answer { PLACEMENT_MOVED, PLACEMENT_BUSY, PLACEMENT_FAILED };
 /* Moves the window if the context is quiet and nothing forbids it. Asks, never waits. `reason` is static text for the report. */

@@ -1,14 +1,15 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
+#include "shim/choice.h"
+#include "shim/file.h"
 #include "shim/fork.h"
 #include "shim/hostmem.h"
 #include "shim/log.h"
 #include "shim/report.h"
 #include "shim/shim.h"
+#include "shim/trace.h"
 
 struct shim shim;
 
@@ -18,17 +19,12 @@ static void warn(void *ctx, const char *line)
     log_always("%s", line);
 }
 
-/* The settings file stays mapped as long as the process: string settings point into it. */
 static void read_settings_file(struct options *options)
 {
-    int fd = open(options->config, O_RDONLY | O_CLOEXEC);
-    off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
-    char *text = MAP_FAILED;
-    if (size > 0 && size < 1 << 20)
-        text = mmap(NULL, (size_t)size + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (text != MAP_FAILED && pread(fd, text, (size_t)size, 0) == size) options_parse_text(options, text, warn, NULL);
-    else if (size != 0) log_always("settings file %s could not be read; it is ignored", options->config);
-    if (fd >= 0) close(fd);
+    size_t length;
+    char *text = file_read(options->config, 1 << 20, &length);
+    if (text) options_parse_text(options, text, warn, NULL);
+    else log_always("settings file %s could not be read; it is ignored", options->config);
 }
 
 static void print_help(const struct options *options)
@@ -82,5 +78,8 @@ __attribute__((destructor)) static void library_ends(void)
     bool ours = getpid() == shim.pid;
     if (!atomic_compare_exchange_strong(&shim.state, &active, SHIM_ENDED)) return;
     hostmem_at_exit();
-    if (ours) report_at_exit();
+    if (!ours) return;
+    choice_at_exit();
+    trace_flush();
+    report_at_exit();
 }

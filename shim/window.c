@@ -282,6 +282,7 @@ static void retire_sole(struct window *window)
         __atomic_store_n(&context->units[(window->base - context->base) / WINDOW_UNIT + i], NULL, __ATOMIC_RELEASE);
     int place = atomic_exchange(&window->place, WINDOW_DEAD);
     lock_release(&context->lock);
+    placement_window_gone(window);
     backing_drop(window, place);
     atomic_fetch_sub(&window_memory, held);
 }

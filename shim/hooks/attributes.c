@@ -3,6 +3,7 @@
  * the pageable memory that it is to the program. */
 #include <string.h>
 #include "shim/buffer.h"
+#include "shim/choice.h"
 #include "shim/context.h"
 #include "shim/copy.h"
 #include "shim/gate.h"
@@ -127,6 +128,7 @@ static void cannot_share(CUdeviceptr dptr, const char *call)
     if (!window) return;
     placement_freeze(dptr, "exported");
     if (window->site) atomic_store(&window->site->native_only, true);
+    choice_mark(window->site, PROFILE_IPC);
     report_note("%s of a small buffer: buffers that the shim may move cannot be shared; ZCSHIM_MODE=off or a rule place=device for "
                 "its site avoids this",
                 call);

@@ -1,5 +1,6 @@
 /* Device memory: allocate and free. */
 #include "shim/buffer.h"
+#include "shim/choice.h"
 #include "shim/context.h"
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
@@ -16,6 +17,17 @@ static void track(CUresult result, const CUdeviceptr *dptr, size_t bytes, enum b
     buffer_add(&buffer);
 }
 
+/* Enters a window's new buffer in the table; 0 if that fails (the slot is given back). */
+static CUdeviceptr track_in_window(struct context *context, struct site *site, CUdeviceptr address, size_t bytes)
+{
+    if (!address) return 0;
+    struct buffer buffer = {.address = address, .bytes = bytes, .kind = BUFFER_DEVICE, .device = (int)context->device,
+                            .context = context, .window = window_at(address), .site = site, .id = buffer_next_id()};
+    if (buffer_add(&buffer)) return address;
+    window_free(buffer.window, address);
+    return 0;
+}
+
 /* A buffer of a window, or 0. */
 static CUdeviceptr allocate_in_window(size_t bytes)
 {
@@ -23,31 +35,38 @@ static CUdeviceptr allocate_in_window(size_t bytes)
     struct context *context = context_current();
     if (!context || !bytes) return 0;
     struct site *site = site_capture();
-    if (!placement_for(context, site, bytes, &place)) return 0;
-    struct buffer buffer = {.bytes = bytes, .kind = BUFFER_DEVICE, .device = (int)context->device, .context = context,
-                            .site = site, .id = buffer_next_id()};
-    buffer.address = window_alloc(context, site, bytes, place);
-    if (!buffer.address) return 0;
-    buffer.window = window_at(buffer.address);
-    if (buffer_add(&buffer)) return buffer.address;
-    window_free(buffer.window, buffer.address);
+    if (placement_for(context, site, bytes, &place))
+        return track_in_window(context, site, window_alloc(context, site, bytes, place), bytes);
+    if (placement_for_large(context, site, bytes, &place))
+        return track_in_window(context, site, window_alloc_sole(context, site, bytes, place), bytes);
     return 0;
+}
+
+/* The device has no memory left: with option spill the buffer lives on the host instead. */
+static CUdeviceptr spill(size_t bytes)
+{
+    struct context *context = context_current();
+    if (!context || !placement_may_spill(context)) return 0;
+    struct site *site = site_capture();
+    CUdeviceptr address = track_in_window(context, site, window_alloc_sole(context, site, bytes, WINDOW_HOST), bytes);
+    if (address) report_note("the device was out of memory: a buffer of %zu bytes lives on the host (ZCSHIM_SPILL)", bytes);
+    return address;
 }
 
 CUresult hook_cuMemAlloc_v2(DRIVER(cuMemAlloc_v2) forward, bool per_thread, CUdeviceptr *dptr, size_t bytesize)
 {
     (void)per_thread;
     PLACEMENT_STRESS();
-    if (dptr && bytesize <= shim.options.max_size) {
-        CUdeviceptr address = allocate_in_window(bytesize);
-        if (address) {
-            *dptr = address;
-            return CUDA_SUCCESS;
-        }
+    CUdeviceptr address = dptr ? allocate_in_window(bytesize) : 0;
+    if (!address) {
+        CUresult result = forward(dptr, bytesize);
+        track(result, dptr, bytesize, BUFFER_DEVICE);
+        if (result != CUDA_ERROR_OUT_OF_MEMORY || !dptr || !shim.options.spill) return result;
+        address = spill(bytesize);
+        if (!address) return result;
     }
-    CUresult result = forward(dptr, bytesize);
-    track(result, dptr, bytesize, BUFFER_DEVICE);
-    return result;
+    *dptr = address;
+    return CUDA_SUCCESS;
 }
 
 CUresult hook_cuMemAllocPitch_v2(DRIVER(cuMemAllocPitch_v2) forward, bool per_thread, CUdeviceptr *dptr, size_t *pPitch,
@@ -148,6 +167,7 @@ CUresult hook_cuMemFree_v2(DRIVER(cuMemFree_v2) forward, bool per_thread, CUdevi
     bool known = buffer_remove(dptr, &buffer);
     CUresult result = forward(dptr);
     if (known && result != CUDA_SUCCESS) buffer_add(&buffer);
+    if (known && buffer.bytes > shim.options.max_size) choice_freed();
     if (result == CUDA_ERROR_INVALID_VALUE) note_bad_free(dptr);
     return result;
 }

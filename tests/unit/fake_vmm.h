@@ -25,6 +25,7 @@ void kernel_load(struct context *context) { (void)context; }
 void earning_start(void) {}
 void placement_window(struct window *window) { (void)window; }
 void placement_bytes(struct window *window) { (void)window; }
+void placement_window_gone(struct window *window) { (void)window; }
 
 static CUresult fake_register(void *p, size_t bytes, unsigned flags)
 {
