@@ -9,17 +9,17 @@
     F(cuInit)                                                                                                          \
     F(cuDeviceGet)                                                                                                     \
     F(cuDeviceGetCount)                                                                                                \
-    F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease) F(cuDevicePrimaryCtxReset) F(cuCtxCreate) F(cuCtxDestroy) \
-        F(cuCtxPushCurrent) F(cuCtxPopCurrent) F(cuCtxSetCurrent) F(cuCtxGetCurrent) F(cuCtxSynchronize)               \
-            F(cuModuleLoadData) F(cuModuleUnload) F(cuModuleGetFunction) F(cuLaunchKernel) F(cuMemAlloc)               \
-                F(cuMemAllocPitch) F(cuMemFree) F(cuMemAllocHost) F(cuMemHostAlloc) F(cuMemFreeHost)                   \
-                    F(cuMemHostRegister) F(cuMemHostUnregister) F(cuMemcpy) F(cuMemcpyAsync) F(cuMemcpyHtoD)           \
-                        F(cuMemcpyDtoH) F(cuMemcpyDtoD) F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync) F(cuMemcpyDtoDAsync) \
-                            F(cuMemcpy2D) F(cuMemcpy2DUnaligned) F(cuMemsetD8) F(cuMemsetD16) F(cuMemsetD32)           \
-                                F(cuMemsetD2D32) F(cuMemsetD8Async) F(cuMemGetAddressRange) F(cuMemGetInfo)            \
-                                    F(cuPointerGetAttribute) F(cuPointerGetAttributes) F(cuStreamCreate)               \
-                                        F(cuStreamDestroy) F(cuStreamSynchronize) F(cuStreamQuery)                     \
-                                            F(cuStreamWriteValue32) F(cuStreamWaitValue32)
+    F(cuDevicePrimaryCtxRetain)                                                                                        \
+    F(cuDevicePrimaryCtxRelease) F(cuDevicePrimaryCtxReset) F(cuCtxCreate) F(cuCtxDestroy) F(cuCtxPushCurrent)         \
+        F(cuCtxPopCurrent) F(cuCtxSetCurrent) F(cuCtxGetCurrent) F(cuCtxSynchronize) F(cuModuleLoadData)               \
+            F(cuModuleUnload) F(cuModuleGetFunction) F(cuLaunchKernel) F(cuMemAlloc) F(cuMemAllocPitch) F(cuMemFree)   \
+                F(cuMemAllocHost) F(cuMemHostAlloc) F(cuMemFreeHost) F(cuMemHostRegister) F(cuMemHostUnregister)       \
+                    F(cuMemcpy) F(cuMemcpyAsync) F(cuMemcpyHtoD) F(cuMemcpyDtoH) F(cuMemcpyDtoD) F(cuMemcpyHtoDAsync)  \
+                        F(cuMemcpyDtoHAsync) F(cuMemcpyDtoDAsync) F(cuMemcpy2D) F(cuMemcpy2DUnaligned) F(cuMemsetD8)   \
+                            F(cuMemsetD16) F(cuMemsetD32) F(cuMemsetD2D32) F(cuMemsetD8Async) F(cuMemGetAddressRange)  \
+                                F(cuMemGetInfo) F(cuPointerGetAttribute) F(cuPointerGetAttributes) F(cuStreamCreate)   \
+                                    F(cuStreamDestroy) F(cuStreamSynchronize) F(cuStreamQuery) F(cuStreamWriteValue32) \
+                                        F(cuStreamWaitValue32)
 
 /* D(cuMemAlloc)(...) calls the function by whichever way this build has. */
 #ifdef DRIVER_DLOPEN

@@ -1,7 +1,7 @@
 /* What waits, what must not wait, and what a copy may see. A call that blocks where the native one does not never ends:
  * the gate is opened by the same thread afterwards. */
 #include "programs.h"
-#include <sys/mman.h>
+#include <stdatomic.h>
 
 #define WORDS 1024
 #define BYTES (WORDS * sizeof(unsigned))
@@ -314,24 +314,24 @@ SNIPPET(host_function_then_upload, "", "an upload from pinned memory sees what a
 
 static void wait_for_flag(void *argument)
 {
-    while (!*(volatile int *)argument) usleep(200);
+    while (!atomic_load((atomic_int *)argument)) usleep(200);
 }
 
 SNIPPET(host_function_gate, "", "a stream held by a host function: copies behind it return, and happen after it")
 {
     unsigned *device = device_words(1), host[WORDS], *pinned;
-    static volatile int flag;
+    static atomic_int flag;
     cudaStream_t stream;
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     MUST(cudaMallocHost((void **)&pinned, BYTES));
     fill_words(host, 20);
     fill_words(pinned, 30);
     MUST(cudaMemcpyAsync(device, host, BYTES, cudaMemcpyHostToDevice, stream));
-    MUST(cudaLaunchHostFunc(stream, wait_for_flag, (void *)&flag));
+    MUST(cudaLaunchHostFunc(stream, wait_for_flag, &flag));
     MUST(cudaMemcpyAsync(device, pinned, BYTES / 2, cudaMemcpyHostToDevice, stream));
     MUST(cudaMemcpyAsync(pinned + WORDS / 2, device + WORDS / 2, BYTES / 2, cudaMemcpyDeviceToHost, stream));
     printf("%s\n", answer(cudaStreamQuery(stream)));
-    flag = 1;
+    atomic_store(&flag, 1);
     MUST(cudaStreamSynchronize(stream));
     expect(pinned[WORDS / 2] == 20 + WORDS / 2, "download");
     MUST(cudaMemcpy(host, device, BYTES, cudaMemcpyDeviceToHost));

@@ -2,6 +2,7 @@
 #include "programs.h"
 #include <fcntl.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <signal.h>
 
@@ -87,7 +88,7 @@ SNIPPET(fork_many, "", "children while other threads allocate")
     round_trip(2);
 }
 
-static volatile bool stop_allocating;
+static atomic_bool stop_allocating;
 
 static void *allocate_until_stopped(void *argument)
 {
