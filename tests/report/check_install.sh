@@ -30,7 +30,7 @@ rm -rf "$root"
 if command -v dpkg-deb >/dev/null; then
 	make --no-print-directory deb >/dev/null
 	package=$(ls "$build"/zcshim_*.deb)
-	dpkg-deb --contents "$package" | grep -q ' ./usr/lib/zcshim/libzcshim.so$'
+	dpkg-deb --contents "$package" | grep ' ./usr/lib/zcshim/libzcshim.so$' >/dev/null
 	dpkg-deb --extract "$package" "$root"
 	"$root/usr/bin/zcshim" run --report=off /bin/true
 	rm -rf "$root"
