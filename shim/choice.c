@@ -140,11 +140,9 @@ enum choice choice_for(struct site *site, uint64_t bytes, struct earn_past *past
     return CHOICE_OPEN;
 }
 
-bool choice_kernel_on_device(const void *function)
+bool choice_kernel_on_device(const char *name)
 {
-    const char *name;
-    if (!ready() || !choices.rules.by_kernel || !shim.real.cuFuncGetName) return false;
-    if (shim.real.cuFuncGetName(&name, (CUfunction)function) != CUDA_SUCCESS) return false;
+    if (!ready() || !choices.rules.by_kernel || !name) return false;
     const struct rule *rule = rules_match(&choices.rules, NULL, 0, name);
     return rule && rule->place == RULE_DEVICE;
 }
@@ -182,7 +180,7 @@ void choice_native_copy(const struct copy_request *request)
     struct site_choice *choice = last.site ? choice_of(last.site) : NULL;
     if (!choice || !lock_try(&choice->lock)) return;
     struct earn_copy copy = {.now_ns = clock_ns(), .offset = request->device - last.start, .bytes = bytes,
-                             .direction = request->direction == COPY_H2D ? COST_H2D : COST_D2H, .waited = !request->async};
+                             .direction = request->direction == COPY_H2D ? COST_H2D : COST_D2H, .waited = copy_waits(request)};
     earn_sparse_copy(&choice->sparse, choices.run->cost, last.end - last.start, shim.options.max_size, &copy);
     lock_release(&choice->lock);
 }

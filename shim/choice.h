@@ -26,7 +26,7 @@ bool choice_sparse(struct site *site, struct earn_past *past);
 void choice_freed(void);
 
 /* Does a rule keep everything on the device while this kernel runs? */
-bool choice_kernel_on_device(const void *function);
+bool choice_kernel_on_device(const char *name);
 
 /* From then on the profile keeps the site's buffers with the driver. */
 void choice_mark(struct site *site, enum profile_mark mark);

@@ -33,6 +33,12 @@ static inline struct copy_request copy_linear(enum copy_direction direction, CUd
                                  .height = 1, .depth = 1, .stream = stream, .async = async};
 }
 
+/* Does the driver's form return only after the GPU work before it? (conformance: order_legacy, order_threads) */
+static inline bool copy_waits(const struct copy_request *request)
+{
+    return !request->async && !(request->direction == COPY_H2D && request->stream == CU_STREAM_PER_THREAD);
+}
+
 /* Every copy hook goes: `if (copy_begin(&request, &result)) return result; result = forward(...); copy_end(&request, result);`
  * True: the copy is done (or failed) as the driver would have done it, and accounted for. False: forward it, then call copy_end;
  * in between the submission gate is held if the device side lies in a window. */

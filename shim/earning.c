@@ -4,6 +4,7 @@
 #include "shim/context.h"
 #include "shim/cost_file.h"
 #include "shim/earning.h"
+#include "shim/kernels.h"
 #include "shim/placement.h"
 #include "shim/shim.h"
 #include "shim/trace.h"
@@ -144,7 +145,7 @@ void earning_copied(struct window *window, const struct copy_request *request)
     if (!state || !lock_try(&state->lock)) return;
     struct earn_copy copy = {.now_ns = clock_ns(), .offset = request->device - window->base,
                              .bytes = request->width * request->height * request->depth,
-                             .direction = request->direction == COPY_H2D ? COST_H2D : COST_D2H, .waited = !request->async};
+                             .direction = request->direction == COPY_H2D ? COST_H2D : COST_D2H, .waited = copy_waits(request)};
     enum earn_decision decision = earn_copy(&state->earn, &earning.run, &copy);
     lock_release(&state->lock);
     if (__builtin_expect(*shim.options.trace_copies != 0, 0)) trace_copy(window, &copy);
@@ -198,8 +199,11 @@ void earning_launch(const void *function, uint64_t threads)
     if (!at_work()) return;
     uint64_t kernel = earn_kernel_id(function, threads);
     if (__builtin_expect(earn_launch(&earning.run, kernel), 0)) {
-        if (choice_kernel_on_device(function)) ask_all(ask_by_rule, NULL);
-        struct launch launch = {.kernel = kernel, .now_ns = clock_ns(), .class = COST_UNKNOWN, .loss_ns = __builtin_inf()};
+        struct kernel_info info = {NULL, COST_UNKNOWN, UINT64_MAX, UINT64_MAX};
+        kernels_find(function, &info);
+        if (choice_kernel_on_device(info.name)) ask_all(ask_by_rule, NULL);
+        struct launch launch = {.kernel = kernel, .now_ns = clock_ns(), .class = info.class,
+                                .loss_ns = cost_launch_loss_ns(threads, info.accesses, info.atomics)};
         ask_all(ask_kernel, &launch);
         earn_announce(&earning.run, kernel, launch.class, launch.loss_ns, launch.now_ns);
     }
@@ -208,3 +212,22 @@ void earning_launch(const void *function, uint64_t threads)
         if (earn_tick_due(&earning.run, now)) ask_all(ask_tick, &now);
     }
 }
+
+static void add_window(const struct window *window)
+{
+    struct earning *state = window->policy;
+    if (!state || !window->site) return;
+    atomic_fetch_add(&window->site->saved_ns, (uint64_t)state->earn.gained_ns);
+    atomic_fetch_add(&window->site->lost_ns, (uint64_t)state->earn.lost_ns);
+    atomic_store(&window->site->on_host, window->place == WINDOW_HOST);
+    if (!window->site->reason) atomic_store(&window->site->reason, state->earn.reason);
+    STAT_ADD(elided_saved_ns, (uint64_t)state->earn.saved_ns);
+}
+
+static void add_context(struct context *context, void *unused)
+{
+    (void)unused;
+    for (struct window *window = context->windows; window; window = window->next) add_window(window);
+}
+
+void earning_at_exit(void) { context_for_each(add_context, NULL); }

@@ -24,6 +24,9 @@ void earning_bytes(struct window *window);
 void earning_moved(struct window *window, enum window_place place);
 void earning_frozen(struct window *window, const char *reason);
 
+/* Adds what the windows saved and lost to their sites, for the report. */
+void earning_at_exit(void);
+
 /* After a copy; moves the window if it has earned that. The gate is not held. */
 void earning_copied(struct window *window, const struct copy_request *request);
 /* Before a launch of `function` with that many threads; the gate is not held. */

@@ -41,6 +41,10 @@ bool placement_wants_time(void) { return shim.options.mode == MODE_OBSERVE; }
 
 void placement_window(struct window *window)
 {
+    if (shim.options.mode == MODE_ALWAYS && window->site) {
+        atomic_store_explicit(&window->site->on_host, window->place == WINDOW_HOST, memory_order_relaxed);
+        atomic_store_explicit(&window->site->reason, "mode always", memory_order_relaxed);
+    }
     if (shim.options.mode == MODE_AUTO) earning_window(window);
 }
 

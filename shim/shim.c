@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include "shim/choice.h"
 #include "shim/file.h"
+#include "shim/earning.h"
 #include "shim/fork.h"
 #include "shim/hostmem.h"
 #include "shim/log.h"
@@ -79,6 +80,7 @@ __attribute__((destructor)) static void library_ends(void)
     if (!atomic_compare_exchange_strong(&shim.state, &active, SHIM_ENDED)) return;
     hostmem_at_exit();
     if (!ours) return;
+    earning_at_exit();
     choice_at_exit();
     trace_flush();
     report_at_exit();

@@ -1,0 +1,82 @@
+/* Modules, libraries and their kernels: seen so that mode `auto` can tell what a kernel may do. The calls themselves are the driver's. */
+#include "shim/hooks/hooks.h"
+#include "shim/kernels.h"
+
+static CUresult loaded(CUresult result, const void *owner, const void *image)
+{
+    if (result == CUDA_SUCCESS && shim.options.mode == MODE_AUTO) kernels_loaded(owner, image);
+    return result;
+}
+
+CUresult hook_cuModuleLoadData(DRIVER(cuModuleLoadData) forward, bool per_thread, CUmodule *module, const void *image)
+{
+    (void)per_thread;
+    CUresult result = forward(module, image);
+    return loaded(result, result == CUDA_SUCCESS ? *module : NULL, image);
+}
+
+CUresult hook_cuModuleLoadDataEx(DRIVER(cuModuleLoadDataEx) forward, bool per_thread, CUmodule *module, const void *image,
+                                 unsigned int numOptions, CUjit_option *options, void **optionValues)
+{
+    (void)per_thread;
+    CUresult result = forward(module, image, numOptions, options, optionValues);
+    return loaded(result, result == CUDA_SUCCESS ? *module : NULL, image);
+}
+
+CUresult hook_cuModuleLoadFatBinary(DRIVER(cuModuleLoadFatBinary) forward, bool per_thread, CUmodule *module,
+                                    const void *fatCubin)
+{
+    (void)per_thread;
+    CUresult result = forward(module, fatCubin);
+    return loaded(result, result == CUDA_SUCCESS ? *module : NULL, fatCubin);
+}
+
+CUresult hook_cuLibraryLoadData(DRIVER(cuLibraryLoadData) forward, bool per_thread, CUlibrary *library, const void *code,
+                                CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
+                                CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions)
+{
+    (void)per_thread;
+    CUresult result = forward(library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues,
+                              numLibraryOptions);
+    return loaded(result, result == CUDA_SUCCESS ? *library : NULL, code);
+}
+
+CUresult hook_cuModuleUnload(DRIVER(cuModuleUnload) forward, bool per_thread, CUmodule hmod)
+{
+    (void)per_thread;
+    if (shim.options.mode == MODE_AUTO) kernels_unloaded(hmod);
+    return forward(hmod);
+}
+
+CUresult hook_cuLibraryUnload(DRIVER(cuLibraryUnload) forward, bool per_thread, CUlibrary library)
+{
+    (void)per_thread;
+    if (shim.options.mode == MODE_AUTO) kernels_unloaded(library);
+    return forward(library);
+}
+
+CUresult hook_cuModuleGetFunction(DRIVER(cuModuleGetFunction) forward, bool per_thread, CUfunction *hfunc, CUmodule hmod,
+                                  const char *name)
+{
+    (void)per_thread;
+    CUresult result = forward(hfunc, hmod, name);
+    if (result == CUDA_SUCCESS && shim.options.mode == MODE_AUTO) kernels_named(*hfunc, hmod, name);
+    return result;
+}
+
+CUresult hook_cuLibraryGetKernel(DRIVER(cuLibraryGetKernel) forward, bool per_thread, CUkernel *pKernel, CUlibrary library,
+                                 const char *name)
+{
+    (void)per_thread;
+    CUresult result = forward(pKernel, library, name);
+    if (result == CUDA_SUCCESS && shim.options.mode == MODE_AUTO) kernels_named(*pKernel, library, name);
+    return result;
+}
+
+CUresult hook_cuKernelGetFunction(DRIVER(cuKernelGetFunction) forward, bool per_thread, CUfunction *pFunc, CUkernel kernel)
+{
+    (void)per_thread;
+    CUresult result = forward(pFunc, kernel);
+    if (result == CUDA_SUCCESS && shim.options.mode == MODE_AUTO) kernels_same(*pFunc, kernel);
+    return result;
+}
