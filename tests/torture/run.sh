@@ -34,7 +34,7 @@ fi
 limited timeout 3000 "$build/tests/torture/direct" $((steps / 2)) "$threads" "$seed" 20
 shim=$(realpath "$build/libzcshim.so")
 if [ -e "$build/sim/libcuda.so.1" ]; then
-	limited env LD_LIBRARY_PATH="$(realpath "$build/sim")" LD_PRELOAD="$shim" timeout 3000 "$build/tests/torture/preloaded" \
+	limited env ZCSHIM_REPORT=off LD_LIBRARY_PATH="$(realpath "$build/sim")" LD_PRELOAD="$shim" timeout 3000 "$build/tests/torture/preloaded" \
 		$((steps / 4)) "$threads" "$seed" 20
 fi
-limited env LD_PRELOAD="$shim" timeout 3000 "$build/tests/torture/preloaded" $((steps / 4)) "$threads" "$((seed + 1))" 20
+limited env ZCSHIM_REPORT=off LD_PRELOAD="$shim" timeout 3000 "$build/tests/torture/preloaded" $((steps / 4)) "$threads" "$((seed + 1))" 20
