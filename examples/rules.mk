@@ -4,6 +4,9 @@ EXAMPLE_BINS  := $(foreach n,$(EXAMPLES),$(addprefix $(BUILD)/examples/$n,- -sha
 EXAMPLE_BINS  := $(EXAMPLE_BINS:%-=%)
 EXAMPLE_FLAGS := -g -Xcompiler -Wall,-Wextra
 
+# Found on a GPU machine without a setting; LD_LIBRARY_PATH, so the driver in software, comes first.
+CUDART_RPATH  := -Xlinker --enable-new-dtags -Xlinker -rpath=$(CUDA_HOME)/lib64
+
 $(BUILD)/examples/%.o: examples/%.cu
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCCFLAGS) $(EXAMPLE_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
@@ -12,7 +15,7 @@ $(BUILD)/examples/%-ptds.o: examples/%.cu
 	$(NVCC) $(NVCCFLAGS) $(EXAMPLE_FLAGS) --default-stream per-thread -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 $(BUILD)/examples/%-shared: $(BUILD)/examples/%.o
-	$(NVCC) $(NVCCFLAGS) -cudart shared $< -o $@
+	$(NVCC) $(NVCCFLAGS) -cudart shared $(CUDART_RPATH) $< -o $@
 $(BUILD)/examples/%: $(BUILD)/examples/%.o
 	$(NVCC) $(NVCCFLAGS) $< -o $@
 

@@ -14,7 +14,6 @@ LIBRARY = os.path.abspath(os.path.join(BUILD, "libzcshim.so"))
 def environment(settings=None, shim=True):
     """The environment of one side: settings None or shim False is bare."""
     result = {k: v for k, v in os.environ.items() if not k.startswith("ZCSHIM_") and k != "LD_PRELOAD"}
-    result["LD_LIBRARY_PATH"] = ":".join(filter(None, [result.get("LD_LIBRARY_PATH"), os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "lib64")]))
     if settings is not None and shim:
         result |= {"LD_PRELOAD": LIBRARY, "ZCSHIM_REPORT": "off"} | settings
     return result

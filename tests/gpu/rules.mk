@@ -11,7 +11,7 @@ $(GPU_TESTS)/micro.o: tests/gpu/micro.cu examples/example.h tests/gpu/micro_kern
 $(GPU_TESTS)/micro: $(GPU_TESTS)/micro.o
 	$(NVCC) $(NVCCFLAGS) $< -o $@
 $(GPU_TESTS)/micro-shared: $(GPU_TESTS)/micro.o
-	$(NVCC) $(NVCCFLAGS) -cudart shared $< -o $@
+	$(NVCC) $(NVCCFLAGS) -cudart shared $(CUDART_RPATH) $< -o $@
 GPU_USERS := $(patsubst tests/gpu/users/%.cu,$(GPU_TESTS)/users/%,$(wildcard tests/gpu/users/*.cu))
 $(GPU_USERS): $(GPU_TESTS)/users/%: tests/gpu/users/%.cu examples/example.h
 	@mkdir -p $(@D)

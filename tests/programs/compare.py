@@ -65,9 +65,8 @@ def base_environment(arguments):
     environment["XDG_CACHE_HOME"] = "/nonexistent"  # no calibration of this machine's
     paths = [os.path.abspath(arguments.sim)] if arguments.sim else []
     paths += [environment["LD_LIBRARY_PATH"]] if environment.get("LD_LIBRARY_PATH") else []
-    if not arguments.sim:
-        paths.append(os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "lib64"))
-    environment["LD_LIBRARY_PATH"] = ":".join(paths)
+    if paths:
+        environment["LD_LIBRARY_PATH"] = ":".join(paths)
     return environment
 
 

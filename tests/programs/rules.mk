@@ -12,7 +12,7 @@ PROGRAMS_C_ONLY  := $(CFLAGS) -O1 -fPIC
 PROGRAMS_CXX     := $(CXXFLAGS) -O1 -fPIC
 PROGRAMS_NVCC    := $(NVCCFLAGS) -g -Itests/programs -Xcompiler -Wall,-Wextra,-fPIC
 PROGRAMS_CUDART  := $(CUDA_HOME)/lib64
-PROGRAMS_LINK    := $(SAN_FLAGS) -Wl,-rpath,'$$ORIGIN' -L$(PROGRAMS) -lnext -L$(PROGRAMS_CUDART)
+PROGRAMS_LINK    := $(SAN_FLAGS) -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN:$(CUDA_HOME)/lib64' -L$(PROGRAMS) -lnext -L$(PROGRAMS_CUDART)
 PROGRAMS_OBJS     = $(addprefix $(PROGRAMS)/$1/,$(PROGRAMS_C:=.o) cplusplus.o kernels.o)
 
 $(PROGRAMS)/legacy/%.o: tests/programs/%.c
