@@ -45,7 +45,7 @@ def times(result):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="")
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--mode", default="auto")
     parser.add_argument("--timeout", type=float, default=120)
