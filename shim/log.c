@@ -1,20 +1,31 @@
 #include "shim/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "shim/shim.h"
 
-static bool had_stderr = true;
+/* What fd 2 was when the library was loaded: a program may close it and get the number back for a file of its own. */
+static struct stat stderr_was;
+static bool had_stderr, started;
 
 __attribute__((constructor(101))) static void log_start(void)
 {
     int kept = errno;
-    had_stderr = fcntl(STDERR_FILENO, F_GETFD) >= 0;
+    if (!started) had_stderr = fstat(STDERR_FILENO, &stderr_was) == 0;
+    started = true;
     errno = kept;
 }
 
-bool log_has_stderr(void) { return had_stderr; }
+bool log_has_stderr(void)
+{
+    struct stat now;
+    if (!started) log_start(); /* another library's constructor came first */
+    int kept = errno;
+    bool same = had_stderr && fstat(STDERR_FILENO, &now) == 0 && now.st_dev == stderr_was.st_dev && now.st_ino == stderr_was.st_ino;
+    errno = kept;
+    return same;
+}
 
 static void log_write(const char *format, va_list arguments)
 {
@@ -22,7 +33,7 @@ static void log_write(const char *format, va_list arguments)
     char line[LOG_LINE_BYTES];
     size_t capacity = sizeof line - sizeof prefix; /* leaves room for the newline */
     size_t length = sizeof prefix - 1;
-    if (!had_stderr) return;
+    if (!log_has_stderr()) return;
     int kept = errno;
     __builtin_memcpy(line, prefix, length);
     size_t wanted = text_vformat(line + length, capacity + 1, format, arguments);

@@ -76,6 +76,7 @@ void placement_copied(struct window *window, const struct copy_request *request,
     struct site *site = window->site;
     size_t bytes = request->width * request->height * request->depth;
     uint64_t ns = started_ns ? clock_ns() - started_ns : 0;
+    if (__builtin_expect(shim.options.dump != 0, 0)) report_tick(clock_ns());
     if (!site) return;
     if (request->direction == COPY_H2D) add(elided ? &site->elided_h2d : &site->native_h2d, bytes, ns);
     else add(elided ? &site->elided_d2h : &site->native_d2h, bytes, ns);
@@ -103,7 +104,9 @@ enum placement_answer placement_move(struct window *window, enum window_place pl
             } else {
                 moved = window_to_device(window);
             }
-            STAT_ADD(moves_ns, clock_ns() - started);
+            uint64_t now = clock_ns();
+            STAT_ADD(moves_ns, now - started);
+            if (moved && window->site) report_moved(window->site, place == WINDOW_HOST, window->live_bytes, now, now - started);
         } else {
             STAT_ADD(moves_refused, 1);
         }
