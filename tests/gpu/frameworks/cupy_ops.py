@@ -44,7 +44,7 @@ cp.cuda.set_allocator(cp.cuda.MemoryPool().malloc)
 n = 400
 matrix = sparse.diags([-1.0, 2.5, -1.0], [-1, 0, 1], shape=(n, n), format="csr")
 steps = []
-solution, info = linalg.cg(matrix, cp.ones(n), rcallback=lambda _: steps.append(1))
+solution, info = linalg.cg(matrix, cp.ones(n), rtol=1e-10, callback=lambda _: steps.append(1))
 print("cg", info, len(steps), f"{float(cp.abs(matrix @ solution - 1).max()):.1e}")
 big = np.arange(1 << 23, dtype=np.int64)
 show("large copy", cp.asarray(big)[::-1])
