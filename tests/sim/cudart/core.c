@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 
 struct driver driver[2];
-static __thread cudaError_t last_error;
+static __thread cudaError_t last_error __attribute__((aligned(64))); /* see the driver's context.c */
 static __thread int chosen_device;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool opened;
