@@ -8,7 +8,7 @@ _Static_assert(offsetof(struct libc_next, min) == 0 && offsetof(struct libc_next
 
 /* clang-format off */
 #define BY_SIZE(name, size_register, offset, slow)                                                                     \
-    __asm__(".text\n.globl " #name "\n.type " #name ", @function\n.p2align 4\n" #name ":\n\tendbr64\n"                 \
+    __asm__(".text\n.globl " #name "\n.type " #name ", @function\n.p2align 4\n" #name ":\n"                 \
             "\tcmpq libc_next(%rip), " size_register "\n\tjae " #slow "\n"                                             \
             "\tjmp *libc_next+" #offset "(%rip)\n.size " #name ", .-" #name "\n")
 
@@ -19,7 +19,7 @@ BY_SIZE(memalign, "%rsi", 72, libc_memalign_slow);
 BY_SIZE(valloc, "%rdi", 80, libc_valloc_slow);
 BY_SIZE(pvalloc, "%rdi", 88, libc_pvalloc_slow);
 
-__asm__(".text\n.globl calloc\n.type calloc, @function\n.p2align 4\ncalloc:\n\tendbr64\n"
+__asm__(".text\n.globl calloc\n.type calloc, @function\n.p2align 4\ncalloc:\n"
         "\tmovq %rdi, %rax\n\tmulq %rsi\n\tjo libc_calloc_slow\n"
         "\tcmpq libc_next(%rip), %rax\n\tjae libc_calloc_slow\n"
         "\tjmp *libc_next+32(%rip)\n.size calloc, .-calloc\n");
@@ -29,16 +29,16 @@ __asm__(".text\n.globl calloc\n.type calloc, @function\n.p2align 4\ncalloc:\n\te
     "\tmovq %rdi, %rax\n\tsubq libc_next+8(%rip), %rax\n\tcmpq libc_next+16(%rip), %rax\n\tjb " #slow "\n"             \
     "\ttestl $0xfff, %edi\n\tjz " #slow "\n"
 
-__asm__(".text\n.globl free\n.type free, @function\n.p2align 4\nfree:\n\tendbr64\n"
+__asm__(".text\n.globl free\n.type free, @function\n.p2align 4\nfree:\n"
         BY_ADDRESS(libc_free_slow)
         "\tjmp *libc_next+48(%rip)\n.size free, .-free\n");
 
-__asm__(".text\n.globl realloc\n.type realloc, @function\n.p2align 4\nrealloc:\n\tendbr64\n"
+__asm__(".text\n.globl realloc\n.type realloc, @function\n.p2align 4\nrealloc:\n"
         BY_ADDRESS(libc_realloc_slow)
         "\tcmpq libc_next(%rip), %rsi\n\tjae libc_realloc_slow\n"
         "\tjmp *libc_next+40(%rip)\n.size realloc, .-realloc\n");
 
-__asm__(".text\n.globl malloc_usable_size\n.type malloc_usable_size, @function\n.p2align 4\nmalloc_usable_size:\n\tendbr64\n"
+__asm__(".text\n.globl malloc_usable_size\n.type malloc_usable_size, @function\n.p2align 4\nmalloc_usable_size:\n"
         BY_ADDRESS(libc_usable_slow)
         "\tjmp *libc_next+96(%rip)\n.size malloc_usable_size, .-malloc_usable_size\n");
 /* clang-format on */

@@ -57,7 +57,7 @@ static void *churn(void *argument)
         unsigned slot = seed >> 24;
         free(held[slot]);
         held[slot] = malloc(64 + (seed >> 8) % 960);
-        *(char *)held[slot] = 1;
+        memset(held[slot], 1, 64); /* who allocates writes */
     }
     for (int i = 0; i < 256; i++) free(held[i]);
     return NULL;
