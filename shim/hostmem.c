@@ -150,7 +150,8 @@ void hostmem_program_unregistered(void *address)
     hostmem_unlock();
 }
 
-/* Before 5.12 fork write-protected pinned pages: the parent's next write went to a copy that the device does not see. */
+/* Before 5.12 fork write-protected pinned pages: the parent's next write went to a copy that the device does not see.
+ */
 static bool fork_loses_pins(void)
 {
     struct utsname name;
@@ -169,8 +170,9 @@ static void drop_block(struct block *block, void *must)
     pieces_drop(block, block->base, block->mapped);
 }
 
-/* The kernel copies pinned pages at fork, one by one, for a child that seldom wants them: giving the registrations up and renewing them on
- * use is many times cheaper, in time and memory. But it may wait for the GPU, which fork does not: only when that is idle. */
+/* The kernel copies pinned pages at fork, one by one, for a child that seldom wants them: giving the registrations up
+ * and renewing them on use is many times cheaper, in time and memory. But it may wait for the GPU, which fork does not:
+ * only when that is idle. */
 static void drop_for_fork(void)
 {
     bool must = fork_loses_pins();

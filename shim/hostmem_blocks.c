@@ -8,7 +8,8 @@
 #include "shim/shim.h"
 
 #define BLOCK_LARGEST ((size_t)1 << 39)
-/* Up to here a CUDA program's block asks for huge pages where the system leaves that to programs. Larger ones are too often sparse. */
+/* Up to here a CUDA program's block asks for huge pages where the system leaves that to programs. Larger ones are too
+ * often sparse. */
 #define HUGE_LARGEST ((size_t)1 << 30)
 
 size_t hostmem_min_bytes(void)
@@ -74,8 +75,8 @@ static struct block *block_create(size_t bytes, size_t alignment)
     return block;
 }
 
-/* Memory of a block that was used before, as calloc gives it. What is not registered and large goes back to the system instead of
- * becoming resident. */
+/* Memory of a block that was used before, as calloc gives it. What is not registered and large goes back to the system
+ * instead of becoming resident. */
 static void block_zero(struct block *block, size_t bytes)
 {
     if (block->registered || block->mapped <= ((size_t)32 << 20) || !block->base)
@@ -198,20 +199,19 @@ static bool block_extend(struct block *block, size_t mapped)
     return true;
 }
 
-/* Moves the pages themselves to a run that leaves room to grow. The old addresses stay mapped until they are reserved again, so that no
- * other mapping can come between. Lock held, released meanwhile: the block is in the hands of the thread that resizes it. */
+/* Moves the pages themselves to a run that leaves room to grow. The old addresses stay mapped until they are reserved
+ * again, so that no other mapping can come between. Lock held, released meanwhile: the block is in the hands of the
+ * thread that resizes it. */
 static bool block_move(struct block *block, size_t mapped)
 {
     size_t units = units_of(mapped + mapped / 2), colour = block->start - block->base;
     uintptr_t to = range_take(units, HOST_UNIT);
     if (!to) return false;
     hostmem_unlock();
-    bool moved = system_mremap((void *)block->base, block->mapped, block->mapped,
-                        MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, (void *)to) != MAP_FAILED;
-    bool grown = moved && range_map(to + block->mapped, mapped - block->mapped);
-    if (moved && !grown)
-        moved = system_mremap((void *)to, block->mapped, block->mapped, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
-                       (void *)block->base) == MAP_FAILED;
+    /* What is added first: once the pages have moved nothing can fail. */
+    bool grown = range_map(to + block->mapped, mapped - block->mapped) &&
+                 system_mremap((void *)block->base, block->mapped, block->mapped,
+                               MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, (void *)to) != MAP_FAILED;
     if (grown) {
         advise_huge(to, mapped);
         range_unmap(block->base, block->mapped);

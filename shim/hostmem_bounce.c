@@ -1,7 +1,8 @@
 /* Pinned memory that small copies out of registered blocks go through when they must not wait.
  *
- * The driver would read a registered source later, although the program may overwrite it as soon as the call returns. So the source is
- * copied here by the CPU and the DMA reads the copy. Space comes in pages; each copy has an event that says when its pages are free. */
+ * The driver would read a registered source later, although the program may overwrite it as soon as the call returns.
+ * So the source is copied here by the CPU and the DMA reads the copy. Space comes in pages; each copy has an event that
+ * says when its pages are free. */
 #include <string.h>
 #include "shim/arena.h"
 #include "shim/hostmem_internal.h"
@@ -13,9 +14,9 @@
 #define BOUNCE_USES  512
 
 struct use {
-    CUevent event; /* kept from use to use */
+    CUevent event;         /* kept from use to use */
     uint32_t first, pages; /* pages 0: free entry */
-    bool filling; /* its event is not recorded yet */
+    bool filling;          /* its event is not recorded yet */
 };
 
 /* Guarded by hostmem.lock; events are asked without it by whoever set `sweeping`. */

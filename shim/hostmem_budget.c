@@ -1,4 +1,5 @@
-/* What the machine and its cgroup allow: memory and CPUs. Files are read with open and read into a buffer on the stack. */
+/* What the machine and its cgroup allow: memory and CPUs. Files are read with open and read into a buffer on the stack.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -14,7 +15,7 @@
 
 static struct {
     _Atomic uint64_t read_at_ns;
-    _Atomic size_t bytes;     /* of the budget */
+    _Atomic size_t bytes; /* of the budget */
     _Atomic size_t available;
 } budget;
 
@@ -49,7 +50,8 @@ static size_t machine_available(void)
     return kib == SIZE_MAX ? SIZE_MAX : kib << 10;
 }
 
-/* The path that /proc/self/cgroup gives for a controller (v1), or for the unified hierarchy when `controller` is empty. */
+/* The path that /proc/self/cgroup gives for a controller (v1), or for the unified hierarchy when `controller` is empty.
+ */
 static bool cgroup_path(const char *groups, const char *controller, char *path, size_t capacity)
 {
     for (const char *line = groups; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {

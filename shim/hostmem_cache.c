@@ -1,8 +1,8 @@
 /* Freed blocks, kept for the next allocation of about their size.
  *
- * Before the process has a driver they are kept as glibc would keep chunks of that size: blocks of up to 32 MiB, once one as large was
- * freed before, and no more than twice the largest of those. Afterwards registered blocks are kept up to the budget (what is registered
- * never exceeds it), unregistered ones up to a quarter of it. */
+ * Before the process has a driver they are kept as glibc would keep chunks of that size: blocks of up to 32 MiB, once
+ * one as large was freed before, and no more than twice the largest of those. Afterwards registered blocks are kept up
+ * to the budget (what is registered never exceeds it), unregistered ones up to a quarter of it. */
 #include "shim/arena.h"
 #include "shim/hostmem_internal.h"
 #include "shim/shim.h"
@@ -13,7 +13,7 @@
 
 static struct {
     struct block *classes[CLASSES];
-    size_t unregistered; /* bytes of cached blocks with nothing registered */
+    size_t unregistered;  /* bytes of cached blocks with nothing registered */
     size_t plain_largest; /* largest block up to PLAIN_LARGEST that was given back before there was a driver */
 } cache;
 

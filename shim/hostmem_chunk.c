@@ -1,8 +1,10 @@
-/* One chunk of a staged copy, made so that a fault in the program's memory is an answer and not a signal in a thread of ours.
+/* One chunk of a staged copy, made so that a fault in the program's memory is an answer and not a signal in a thread of
+ * ours.
  *
- * Anonymous memory with the right protection cannot fault for good; the kernel is asked once for the whole copy (PROCMAP_QUERY, Linux
- * 6.11). Other memory (files, which may be cut short) is populated chunk by chunk first: MADV_POPULATE_READ and _WRITE (5.14) fault the
- * pages in as a copy would and say EFAULT where a copy would get a signal. Older kernels copy with process_vm_readv and _writev. */
+ * Anonymous memory with the right protection cannot fault for good; the kernel is asked once for the whole copy
+ * (PROCMAP_QUERY, Linux 6.11). Other memory (files, which may be cut short) is populated chunk by chunk first:
+ * MADV_POPULATE_READ and _WRITE (5.14) fault the pages in as a copy would and say EFAULT where a copy would get a
+ * signal. Older kernels copy with process_vm_readv and _writev. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -33,7 +35,8 @@ bool memory_is_plain(const void *address, size_t bytes, bool write)
     int kept = errno, fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
     uintptr_t at = (uintptr_t)address, end = at + bytes;
     while (fd >= 0 && at < end) {
-        struct map_query query = {.size = sizeof query, .query_flags = write ? MAP_WRITABLE : MAP_READABLE, .query_addr = at};
+        struct map_query query = {
+            .size = sizeof query, .query_flags = write ? MAP_WRITABLE : MAP_READABLE, .query_addr = at};
         if (ioctl(fd, MAP_QUERY, &query) != 0) {
             if (errno == ENOTTY) atomic_store_explicit(&unknown, true, memory_order_relaxed);
             break;
@@ -58,7 +61,8 @@ static int populate(const struct chunk *chunk)
 {
     uintptr_t start = (uintptr_t)chunk->program & ~(hostmem.page - 1);
     uintptr_t end = (uintptr_t)chunk->program + (chunk->rows - 1) * chunk->pitch + chunk->width;
-    return system_madvise((void *)start, page_up(end - start), chunk->to_slot ? MADV_POPULATE_READ : MADV_POPULATE_WRITE) == 0
+    return system_madvise((void *)start, page_up(end - start),
+                          chunk->to_slot ? MADV_POPULATE_READ : MADV_POPULATE_WRITE) == 0
                ? 0
                : errno;
 }
@@ -90,8 +94,7 @@ bool chunk_copy(struct chunk *chunk)
 {
     int kept = errno, failed = 0;
     bool gaps = chunk->rows > 1 && chunk->pitch - chunk->width >= hostmem.page;
-    if (!chunk->checked)
-        /* The gaps between rows are not ours to make resident. */
+    if (!chunk->checked) /* The gaps between rows are not ours to make resident. */
         failed = gaps ? EINVAL : populate(chunk);
     else if (!chunk->to_slot && !gaps && memory_is_fresh(chunk->program))
         populate(chunk); /* one call for many faults */

@@ -83,8 +83,8 @@ void *pinned_take(size_t bytes)
     if (room) hostmem.registered += bytes;
     hostmem_unlock();
     if (!room || !hostmem_driver_usable()) room = false;
-    char *at = room ? mmap(NULL, bytes + HOST_UNIT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                    : MAP_FAILED;
+    char *at =
+        room ? mmap(NULL, bytes + HOST_UNIT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
     if (at == MAP_FAILED) {
         if (room) {
             hostmem_lock();

@@ -1,4 +1,5 @@
-/* Which way a copy goes: registered pieces by DMA where they are, the rest staged or natively, all in the program's stream. */
+/* Which way a copy goes: registered pieces by DMA where they are, the rest staged or natively, all in the program's
+ * stream. */
 #include <string.h>
 #include "shim/arena.h"
 #include "shim/clock.h"
@@ -14,11 +15,11 @@ struct copy_run {
     CUcontext current;
     struct block *block;
     const struct copy_request *request;
-    bool idle;      /* the stream was, when it was asked */
-    bool may_wait;  /* natively this copy may wait for other work */
-    bool sole;      /* the request is one flat copy */
-    bool pending;   /* DMA from or to registered pieces is on its way */
-    size_t direct;  /* bytes that went by DMA */
+    bool idle;     /* the stream was, when it was asked */
+    bool may_wait; /* natively this copy may wait for other work */
+    bool sole;     /* the request is one flat copy */
+    bool pending;  /* DMA from or to registered pieces is on its way */
+    size_t direct; /* bytes that went by DMA */
     CUresult result;
 };
 
@@ -27,8 +28,8 @@ static bool is_nonblocking(const struct copy_request *request)
     return request->direction == COPY_H2D && (request->async || request->stream == CU_STREAM_PER_THREAD);
 }
 
-/* A native copy of part of a block, which must not be registered meanwhile: the driver decides by what it sees at some point of the call.
- * Lock not held. */
+/* A native copy of part of a block, which must not be registered meanwhile: the driver decides by what it sees at some
+ * point of the call. Lock not held. */
 static CUresult copy_native_counted(struct block *block, const struct copy_request *request)
 {
     hostmem_lock();
@@ -41,8 +42,8 @@ static CUresult copy_native_counted(struct block *block, const struct copy_reque
     return result;
 }
 
-/* A copy registers a piece when it covers half of it, or when the copies so far add up to it; twice that where registering is known to be
- * slower than copying. Lock held. */
+/* A copy registers a piece when it covers half of it, or when the copies so far add up to it; twice that where
+ * registering is known to be slower than copying. Lock held. */
 static bool earns(const struct copy_run *run, uint32_t index, size_t covered)
 {
     struct piece *piece = &run->block->pieces[index];
@@ -117,7 +118,8 @@ static void run_flat(struct copy_run *run, const struct copy_request *request)
     }
 }
 
-/* Rows that lie in one piece go together; a row that crosses pieces is a flat copy of its own. Lock held; released meanwhile. */
+/* Rows that lie in one piece go together; a row that crosses pieces is a flat copy of its own. Lock held; released
+ * meanwhile. */
 static void run_rows(struct copy_run *run, const struct copy_request *request)
 {
     for (size_t slice = 0; slice < request->depth; slice++) {
@@ -149,15 +151,21 @@ static void run_rows(struct copy_run *run, const struct copy_request *request)
 static void run_finish(struct copy_run *run)
 {
     if (!run->pending) return;
-    /* The source is in use, or the data on its way, until the stream has passed. The copy is in the stream, so that the wait includes what it
-     * waits for. */
+    /* The source is in use, or the data on its way, until the stream has passed. The copy is in the stream, so that the
+     * wait includes what it waits for. */
     CUresult waited = shim.real.cuStreamSynchronize(run->request->stream);
     if (run->result == CUDA_SUCCESS) run->result = waited;
 }
 
-static CUresult copy_pieces(struct host_context *context, struct block *block, const struct copy_request *request, bool idle)
+static CUresult copy_pieces(struct host_context *context, struct block *block, const struct copy_request *request,
+                            bool idle)
 {
-    struct copy_run run = {.context = context, .current = context->handle, .block = block, .request = request, .idle = idle, .sole = copy_is_flat(request)};
+    struct copy_run run = {.context = context,
+                           .current = context->handle,
+                           .block = block,
+                           .request = request,
+                           .idle = idle,
+                           .sole = copy_is_flat(request)};
     run.may_wait = !is_nonblocking(request) || copy_bytes(request) > HOST_BOUNCE_MAX;
     uint64_t began = clock_ns();
     shim.real.cuCtxGetCurrent(&run.current);
@@ -182,8 +190,8 @@ static CUresult copy_pieces(struct host_context *context, struct block *block, c
     return run.result;
 }
 
-/* A small copy that natively never waits, out of registered memory, when neither waiting nor the bounce memory is to be had: the driver's
- * own staging, from a copy that is pageable. */
+/* A small copy that natively never waits, out of registered memory, when neither waiting nor the bounce memory is to be
+ * had: the driver's own staging, from a copy that is pageable. */
 static bool copy_by_way_of_heap(const struct copy_request *request, CUresult *result)
 {
     size_t bytes = copy_bytes(request);
@@ -211,8 +219,8 @@ static bool copy_without_waiting(struct host_context *context, const struct copy
     return bounce_copy(context, request, result) || copy_by_way_of_heap(request, result);
 }
 
-/* A copy that natively waits, from or to one registered piece, is the driver's own call. Lock held at the call, released when true is
- * returned. */
+/* A copy that natively waits, from or to one registered piece, is the driver's own call. Lock held at the call,
+ * released when true is returned. */
 static bool copy_one_piece(struct block *block, const struct copy_request *request, CUresult *result)
 {
     uintptr_t at = (uintptr_t)request->host, end = at + copy_bytes(request);
@@ -247,7 +255,8 @@ static bool copy_block(const struct copy_request *request, CUresult *result)
     struct host_context *context = host_context_of(request->stream);
     bool worth = registered || (bytes >= HOSTMEM_COPY_MIN && hostmem_driver_usable());
     /* One memcpy costs less than asking whether the stream is idle. */
-    if (context && registered && is_nonblocking(request) && bytes <= BOUNCE_UNASKED && bounce_copy(context, request, result))
+    if (context && registered && is_nonblocking(request) && bytes <= BOUNCE_UNASKED &&
+        bounce_copy(context, request, result))
         return true;
     if (!context || !worth || !copy_device_valid(request)) {
         *result = copy_native_counted(block, request);
@@ -281,7 +290,8 @@ static bool copy_foreign(const struct copy_request *request, CUresult *result)
     size_t bytes = copy_bytes(request);
     if (bytes < HOST_STAGE_MIN || hostmem_min_bytes() == SIZE_MAX || !hostmem_driver_usable() || !pool_threads())
         return false;
-    if (!is_pageable(request->host) || !is_pageable((char *)request->host + copy_host_extent(request) - 1)) return false;
+    if (!is_pageable(request->host) || !is_pageable((char *)request->host + copy_host_extent(request) - 1))
+        return false;
     struct host_context *context = host_context_of(request->stream);
     if (!context || !copy_device_valid(request)) return false;
     bool idle = host_stream_idle(context, request->stream);

@@ -4,7 +4,8 @@
 
 bool copy_is_flat(const struct copy_request *request)
 {
-    bool rows = request->height == 1 || (request->width == request->host_pitch && request->width == request->device_pitch);
+    bool rows =
+        request->height == 1 || (request->width == request->host_pitch && request->width == request->device_pitch);
     if (request->depth == 1) return rows;
     size_t slice = request->width * request->height;
     return rows && request->host_slice == slice && request->device_slice == slice;
@@ -19,7 +20,8 @@ size_t copy_host_extent(const struct copy_request *request)
 
 static size_t device_extent(const struct copy_request *request)
 {
-    return (request->depth - 1) * request->device_slice + (request->height - 1) * request->device_pitch + request->width;
+    return (request->depth - 1) * request->device_slice + (request->height - 1) * request->device_pitch +
+           request->width;
 }
 
 bool copy_device_valid(const struct copy_request *request)

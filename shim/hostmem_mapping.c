@@ -1,4 +1,5 @@
-/* When the program changes the mapping of a part of a block: the registration is dropped first, the addresses stay reserved. */
+/* When the program changes the mapping of a part of a block: the registration is dropped first, the addresses stay
+ * reserved. */
 #include <sys/mman.h>
 #include "shim/hostmem_alloc.h"
 #include "shim/hostmem_internal.h"

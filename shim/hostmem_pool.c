@@ -1,5 +1,5 @@
-/* The copy threads. They only move memory between the program and pinned slots: no driver call, no lock of the shim's but their own, all
- * signals blocked. They end by themselves when idle, and before fork and exit. */
+/* The copy threads. They only move memory between the program and pinned slots: no driver call, no lock of the shim's
+ * but their own, all signals blocked. They end by themselves when idle, and before fork and exit. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

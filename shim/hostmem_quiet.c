@@ -1,4 +1,5 @@
-/* Is the GPU idle? Asked before registrations are dropped where the program natively would not wait: unregistering may wait for the GPU. */
+/* Is the GPU idle? Asked before registrations are dropped where the program natively would not wait: unregistering may
+ * wait for the GPU. */
 #include "shim/context.h"
 #include "shim/gate.h"
 #include "shim/hostmem_internal.h"

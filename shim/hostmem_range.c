@@ -10,7 +10,8 @@
 #define RANGE_LEAST   ((size_t)1 << 34)
 #define RANGE_BINS    32
 
-/* A free run has its length at its first and last unit; its links are at the first. Units from `next` on were never used. */
+/* A free run has its length at its first and last unit; its links are at the first. Units from `next` on were never
+ * used. */
 struct run {
     uint32_t length;
     uint32_t newer, older; /* unit + 1; 0: none */
@@ -36,7 +37,8 @@ static uintptr_t reserve(size_t *bytes)
         char *at = mmap(NULL, size + HOST_UNIT, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (at == MAP_FAILED) continue;
         uintptr_t start = ((uintptr_t)at + HOST_UNIT - 1) & ~(uintptr_t)(HOST_UNIT - 1);
-        system_madvise(at, size + HOST_UNIT, MADV_DONTDUMP); /* a core file has no use for the unused part; blocks are mapped afresh */
+        system_madvise(at, size + HOST_UNIT,
+                       MADV_DONTDUMP); /* a core file has no use for the unused part; blocks are mapped afresh */
         *bytes = size;
         return start;
     }

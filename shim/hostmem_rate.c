@@ -33,9 +33,10 @@ enum rate_way rate_choose(enum copy_direction direction, size_t bytes, bool fres
     if (!native) return staged * 4 <= native_default(direction, fresh) * 3 ? RATE_STAGED : RATE_NATIVE;
     enum rate_way better = staged < native ? RATE_STAGED : RATE_NATIVE;
     uint64_t best = staged < native ? staged : native, worst = staged < native ? native : staged;
-    /* A machine changes, and one sample may have met a busy moment: what lost by little is tried again now and then, the rest seldom. */
+    /* A machine changes, and one sample may have met a busy moment: what lost by little is tried again now and then,
+     * the rest seldom. */
     bool again = uses % CHECK_USES == CHECK_USES - 1 && (worst < best * 2 || (uses & (uses + 1)) == 0);
-    return again ? (enum rate_way)!better : better;
+    return again ? (enum rate_way) !better : better;
 }
 
 void rate_observe(enum copy_direction direction, size_t bytes, bool fresh, enum rate_way way, uint64_t ns)

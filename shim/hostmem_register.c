@@ -9,11 +9,14 @@
 
 static _Atomic uint64_t register_ps_per_byte; /* picoseconds, a moving average */
 
-/* A registration costs some 60 us and 20 to 40 us a MiB, and the copy of a piece overlaps with the registration of the next: the square root
- * of 3 MiB times the block's length is about the best piece. */
+/* A registration costs some 60 us and 20 to 40 us a MiB, and the copy of a piece overlaps with the registration of the
+ * next: the square root of 3 MiB times the block's length is about the best piece. */
 static size_t piece_bytes_for(size_t mapped)
 {
-    size_t bytes = mapped < 12 * MIB ? 4 * MIB : mapped < 40 * MIB ? 8 * MIB : mapped <= 128 * MIB ? 16 * MIB : 32 * MIB;
+    size_t bytes = mapped < 12 * MIB     ? 4 * MIB
+                   : mapped < 40 * MIB   ? 8 * MIB
+                   : mapped <= 128 * MIB ? 16 * MIB
+                                         : 32 * MIB;
     while (mapped / bytes > HOST_PIECES_MAX) bytes *= 2;
     return bytes;
 }
@@ -75,10 +78,12 @@ static void note_refusal(CUresult result, size_t bytes)
     case CUDA_ERROR_NOT_SUPPORTED:
     case CUDA_ERROR_NOT_PERMITTED:
         if (!atomic_exchange(&hostmem.register_off, true))
-            report_note("large host blocks: this driver does not register host memory (error %d); copies stay native", (int)result);
+            report_note("large host blocks: this driver does not register host memory (error %d); copies stay native",
+                        (int)result);
         break;
     default:
-        report_note("large host blocks: the driver refused to register a piece (error %d); its copies stay native", (int)result);
+        report_note("large host blocks: the driver refused to register a piece (error %d); its copies stay native",
+                    (int)result);
         (void)bytes;
     }
 }
@@ -111,10 +116,12 @@ bool piece_register(struct block *block, uint32_t index, uintptr_t end, bool ear
     size_t bytes = piece_end(block, index) - start;
     if (!earned || !may_register(block, piece) || !hostmem_driver_usable()) return false;
     if (!budget_makes_room(bytes, may_wait)) {
-        report_note("large host blocks: the limit for registered memory is reached (ZCSHIM_PIN_LIMIT); some copies stay unregistered");
+        report_note("large host blocks: the limit for registered memory is reached (ZCSHIM_PIN_LIMIT); some copies "
+                    "stay unregistered");
         return false;
     }
-    if (piece->state != PIECE_NONE || block->natives || !may_register(block, piece)) return piece->state == PIECE_REGISTERED;
+    if (piece->state != PIECE_NONE || block->natives || !may_register(block, piece))
+        return piece->state == PIECE_REGISTERED;
     piece->state = PIECE_BUSY;
     block->changing++;
     block->registered += bytes;
@@ -186,7 +193,8 @@ void pieces_drop(struct block *block, uintptr_t address, size_t bytes)
     if (last_byte > block_last) last_byte = block_last;
     if (address > last_byte) return;
     for (uint32_t i = piece_index(block, address), last = piece_index(block, last_byte); i <= last; i++) {
-        while (block->users || block->pieces[i].state == PIECE_BUSY) hostmem_wait(); /* a copy may have begun meanwhile */
+        while (block->users || block->pieces[i].state == PIECE_BUSY)
+            hostmem_wait(); /* a copy may have begun meanwhile */
         if (block->pieces[i].state != PIECE_REGISTERED) continue;
         if (usable)
             unregister(block, i);

@@ -1,5 +1,5 @@
-/* Pageable copies through pinned slots: threads move memory between the program and the slots, this thread gives the slots to the driver, in
- * the program's own stream, so that the order is that of one native copy. */
+/* Pageable copies through pinned slots: threads move memory between the program and the slots, this thread gives the
+ * slots to the driver, in the program's own stream, so that the order is that of one native copy. */
 #include <string.h>
 #include "shim/arena.h"
 #include "shim/clock.h"
@@ -30,7 +30,8 @@ struct lane {
 /* How a request is cut: `parts` pieces of a row, or `rows` rows together, never across slices. */
 struct plan {
     const struct copy_request *request;
-    size_t row_part, parts, rows, groups; /* bytes of a part; parts a row; rows a chunk; chunks a slice when parts is 1 */
+    size_t row_part, parts, rows,
+        groups; /* bytes of a part; parts a row; rows a chunk; chunks a slice when parts is 1 */
     size_t count;
     bool checked;
     unsigned slots; /* usable ones, by index */
@@ -286,12 +287,14 @@ bool stage_copy(struct host_context *context, const struct copy_request *request
 CUresult stage_or_native(struct host_context *context, const struct copy_request *request, bool idle)
 {
     size_t bytes = copy_bytes(request);
-    bool fresh = request->direction == COPY_D2H && memory_is_fresh((char *)request->host + copy_host_extent(request) / 2);
+    bool fresh =
+        request->direction == COPY_D2H && memory_is_fresh((char *)request->host + copy_host_extent(request) / 2);
     bool large = bytes >= HOST_STAGE_MIN;
     uint64_t began = clock_ns(), ns;
     CUresult result;
     bool cold = false;
-    if (large && rate_choose(request->direction, bytes, fresh) == RATE_STAGED && stage_copy(context, request, &result, &cold)) {
+    if (large && rate_choose(request->direction, bytes, fresh) == RATE_STAGED &&
+        stage_copy(context, request, &result, &cold)) {
         ns = clock_ns() - began;
         if (idle && result == CUDA_SUCCESS) {
             if (!cold) rate_observe(request->direction, bytes, fresh, RATE_STAGED, ns);

@@ -1,8 +1,9 @@
 /* The malloc family and the calls that change mappings.
  *
- * Small requests and foreign pointers are tail jumps to the next allocator in scope (libc's, or another preloaded one). The numbers that the
- * jumps compare with start so that everything goes the slow way, which finds the next functions and settles what can be settled:
- * a library's IFUNC resolver may get here before this library is relocated, a constructor before this library's own. */
+ * Small requests and foreign pointers are tail jumps to the next allocator in scope (libc's, or another preloaded one).
+ * The numbers that the jumps compare with start so that everything goes the slow way, which finds the next functions
+ * and settles what can be settled: a library's IFUNC resolver may get here before this library is relocated, a
+ * constructor before this library's own. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -26,9 +27,9 @@
 
 /* Read by the assembly below: the order is part of it. Written with release, the functions first. */
 struct libc_next {
-    size_t min;            /* requests from here on go the slow way; 0 until the options are known */
-    uintptr_t base;        /* of the large blocks' range */
-    size_t bytes;          /* SIZE_MAX: the functions below are not known yet */
+    size_t min;     /* requests from here on go the slow way; 0 until the options are known */
+    uintptr_t base; /* of the large blocks' range */
+    size_t bytes;   /* SIZE_MAX: the functions below are not known yet */
     void *(*malloc)(size_t);
     void *(*calloc)(size_t, size_t);
     void *(*realloc)(void *, size_t);
@@ -132,7 +133,8 @@ SLOW void *libc_calloc_slow(size_t count, size_t size)
 
 static __attribute__((noreturn)) void invalid_pointer(const char *function, const void *address)
 {
-    log_always("%s(): invalid pointer %p in the range of large host blocks (freed before, or not its start)", function, address);
+    log_always("%s(): invalid pointer %p in the range of large host blocks (freed before, or not its start)", function,
+               address);
     abort();
 }
 

@@ -33,7 +33,8 @@ static long raw_mmap(size_t bytes)
     register long offset __asm__("r9") = 0;
     __asm__ volatile("syscall"
                      : "=a"(result)
-                     : "a"(SYS_mmap), "D"(0L), "S"(bytes), "d"((long)(PROT_READ | PROT_WRITE)), "r"(flags), "r"(fd), "r"(offset)
+                     : "a"(SYS_mmap), "D"(0L), "S"(bytes), "d"((long)(PROT_READ | PROT_WRITE)), "r"(flags), "r"(fd),
+                       "r"(offset)
                      : "rcx", "r11", "memory");
     return result;
 #else

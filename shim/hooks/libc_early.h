@@ -1,6 +1,6 @@
-/* Memory for who asks before the next allocator is known: from a resolver that runs before this library is relocated, or from the
- * loader's own look-up of malloc. A few blocks in a process's life; each starts at a page, which is how free recognizes it, and stays. Only
- * system calls are made, nothing that would need a relocation. */
+/* Memory for who asks before the next allocator is known: from a resolver that runs before this library is relocated,
+ * or from the loader's own look-up of malloc. A few blocks in a process's life; each starts at a page, which is how
+ * free recognizes it, and stays. Only system calls are made, nothing that would need a relocation. */
 #ifndef SHIM_HOOKS_LIBC_EARLY_H
 #define SHIM_HOOKS_LIBC_EARLY_H
 #include <stdbool.h>

@@ -19,7 +19,8 @@ EXPORT void *calloc(size_t count, size_t size)
 
 EXPORT void *realloc(void *address, size_t bytes)
 {
-    return is_foreign(address) && is_small(bytes) ? libc_next.realloc(address, bytes) : libc_realloc_slow(address, bytes);
+    return is_foreign(address) && is_small(bytes) ? libc_next.realloc(address, bytes)
+                                                  : libc_realloc_slow(address, bytes);
 }
 
 EXPORT void free(void *address)

@@ -1,5 +1,5 @@
-// Pageable copies as a program meets them. bench PART...: each part prints lines "name value"; times in us, bandwidths in GB/s.
-// The same program is run bare and under the library; what is pinned by hand is measured beside it.
+// Pageable copies as a program meets them. bench PART...: each part prints lines "name value"; times in us, bandwidths
+// in GB/s. The same program is run bare and under the library; what is pinned by hand is measured beside it.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -42,7 +42,9 @@ static int times(int n) { return std::max(2, static_cast<int>(n * scale)); }
 static double copy_us(bool in, char *host, size_t bytes)
 {
     double began = now_us();
-    must(cudaMemcpy(in ? device : host, in ? host : device, bytes, in ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost), "copy");
+    must(
+        cudaMemcpy(in ? device : host, in ? host : device, bytes, in ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost),
+        "copy");
     return now_us() - began;
 }
 
@@ -92,7 +94,8 @@ static void part_first()
 static void part_heap()
 {
     size_t bytes = 64 * MIB;
-    char *memory = static_cast<char *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char *memory =
+        static_cast<char *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     memset(memory, 1, bytes);
     std::vector<double> in, out;
     for (int i = 0; i < times(12); i++) {
@@ -136,7 +139,8 @@ static void part_fresh()
     size_t bytes = 256 * MIB;
     std::vector<double> samples;
     for (int i = 0; i < times(5); i++) {
-        char *memory = static_cast<char *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        char *memory =
+            static_cast<char *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
         samples.push_back(copy_us(false, memory, bytes));
         munmap(memory, bytes);
     }
@@ -185,8 +189,9 @@ static void part_small()
             cudaStreamSynchronize(stream);
             async_out.push_back(now_us() - began);
         }
-        printf("small_h2d_us_%zu %.4f\nsmall_d2h_us_%zu %.4f\nsmall_async_h2d_us_%zu %.4f\nsmall_async_d2h_us_%zu %.4f\n", small,
-               median(sync_in), small, median(sync_out), small, median(async_in), small, median(async_out));
+        printf(
+            "small_h2d_us_%zu %.4f\nsmall_d2h_us_%zu %.4f\nsmall_async_h2d_us_%zu %.4f\nsmall_async_d2h_us_%zu %.4f\n",
+            small, median(sync_in), small, median(sync_out), small, median(async_in), small, median(async_out));
     }
     cudaStreamDestroy(stream);
     free(block);
@@ -201,7 +206,7 @@ int main(int argc, char **argv)
     const struct {
         const char *name;
         void (*run)();
-    } parts[] = {{"first", part_first}, {"repeat", part_repeat}, {"heap", part_heap}, {"file", part_file},
+    } parts[] = {{"first", part_first}, {"repeat", part_repeat}, {"heap", part_heap},  {"file", part_file},
                  {"fresh", part_fresh}, {"cycle", part_cycle},   {"small", part_small}};
     for (auto &part : parts)
         for (int i = 1; i < argc; i++)

@@ -1,4 +1,5 @@
-// C++ allocation: static constructors and destructors, sized and aligned new and delete, thread_local destructors, exit handlers.
+// C++ allocation: static constructors and destructors, sized and aligned new and delete, thread_local destructors, exit
+// handlers.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,4 +1,5 @@
-// Large host blocks on a driver: device MODE. Prints what it sees; the same lines are expected bare and under the library.
+// Large host blocks on a driver: device MODE. Prints what it sees; the same lines are expected bare and under the
+// library.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -61,12 +62,20 @@ struct Held {
     void hold()
     {
         open = false;
-        CUDA(cudaLaunchHostFunc(stream, [](void *self) { while (!static_cast<Held *>(self)->open) usleep(100); }, this));
+        CUDA(cudaLaunchHostFunc(
+            stream,
+            [](void *self) {
+                while (!static_cast<Held *>(self)->open) usleep(100);
+            },
+            this));
     }
     void let_go() { open = true; }
     void let_go_in(int ms)
     {
-        std::thread([this, ms] { usleep(ms * 1000); let_go(); }).detach();
+        std::thread([this, ms] {
+            usleep(ms * 1000);
+            let_go();
+        }).detach();
     }
 };
 
@@ -112,7 +121,8 @@ static void mode_forms()
         box.kind = cudaMemcpyDeviceToHost;
         CUDA(cudaMemcpy3D(&box));
         for (size_t z = 0; z < 90; z++)
-            for (size_t y = 0; y < 80; y++) good &= memcmp(back + z * 409600 + y * 4096, host + z * 409600 + y * 4096, 3000) == 0;
+            for (size_t y = 0; y < 80; y++)
+                good &= memcmp(back + z * 409600 + y * 4096, host + z * 409600 + y * 4096, 3000) == 0;
         printf("pitched %d\n", good);
     }
     printf("last error %s\n", cudaGetErrorName(cudaGetLastError()));
@@ -158,7 +168,9 @@ static const char *kind_of(void *address)
 {
     cudaPointerAttributes attributes;
     if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) return "error";
-    return attributes.type == cudaMemoryTypeUnregistered ? "pageable" : attributes.type == cudaMemoryTypeHost ? "host" : "other";
+    return attributes.type == cudaMemoryTypeUnregistered ? "pageable"
+           : attributes.type == cudaMemoryTypeHost       ? "host"
+                                                         : "other";
 }
 static void mode_answers()
 {
@@ -253,7 +265,8 @@ static void mode_life()
             CUDA(cudaMemcpy(block, d, bytes, cudaMemcpyDeviceToHost));
         }
         if (i % 7 == 0) {
-            madvise(reinterpret_cast<char *>((reinterpret_cast<size_t>(block) + MIB) & ~size_t(4095)), MIB, MADV_DONTNEED);
+            madvise(reinterpret_cast<char *>((reinterpret_cast<size_t>(block) + MIB) & ~size_t(4095)), MIB,
+                    MADV_DONTNEED);
             CUDA(cudaMemcpy(d, block, bytes, cudaMemcpyHostToDevice));
         }
         good &= device_has(d, block, bytes);
@@ -282,7 +295,8 @@ static void mode_threads()
         threads.emplace_back([t, &bad] {
             size_t bytes = 24 * MIB;
             bool mapped = t & 1;
-            char *host = mapped ? static_cast<char *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+            char *host = mapped ? static_cast<char *>(
+                                      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
                                 : static_cast<char *>(malloc(bytes));
             std::vector<char> back(bytes);
             char *d = device(bytes);
@@ -309,7 +323,8 @@ static void mode_cut()
     int file = mkstemp(name);
     unlink(name);
     if (ftruncate(file, 64 * MIB)) exit(9);
-    char *map = static_cast<char *>(mmap(nullptr, 64 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)), *d = device(64 * MIB);
+    char *map = static_cast<char *>(mmap(nullptr, 64 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)),
+         *d = device(64 * MIB);
     fill(map, 64 * MIB, 1);
     for (int i = 0; i < 2; i++) CUDA(cudaMemcpy(d, map, 64 * MIB, cudaMemcpyHostToDevice));
     printf("whole %d\n", device_has(d, map, 64 * MIB));
@@ -319,7 +334,9 @@ static void mode_cut()
 }
 static void mode_hole()
 {
-    char *map = static_cast<char *>(mmap(nullptr, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)), *d = device(64 * MIB);
+    char *map =
+             static_cast<char *>(mmap(nullptr, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+         *d = device(64 * MIB);
     fill(map, 64 * MIB, 1);
     for (int i = 0; i < 2; i++) CUDA(cudaMemcpy(d, map, 64 * MIB, cudaMemcpyHostToDevice));
     munmap(map + 40 * MIB, 4 * MIB);
@@ -335,8 +352,9 @@ int main(int argc, char **argv)
     const struct {
         const char *name;
         void (*run)();
-    } modes[] = {{"forms", mode_forms}, {"order", mode_order}, {"answers", mode_answers}, {"fork", mode_fork}, {"graph", mode_graph},
-                 {"life", mode_life},   {"threads", mode_threads}, {"cut", mode_cut},     {"hole", mode_hole}};
+    } modes[] = {{"forms", mode_forms},     {"order", mode_order}, {"answers", mode_answers},
+                 {"fork", mode_fork},       {"graph", mode_graph}, {"life", mode_life},
+                 {"threads", mode_threads}, {"cut", mode_cut},     {"hole", mode_hole}};
     for (auto &mode : modes)
         if (argc > 1 && !strcmp(argv[1], mode.name)) return mode.run(), 0;
     return 2;

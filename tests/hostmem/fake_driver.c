@@ -132,7 +132,8 @@ static CUresult register_memory(void *address, size_t bytes, unsigned flags)
     if (mincore((void *)((uintptr_t)address & ~4095ul), bytes < 4096 ? bytes : 4096, &resident) != 0)
         result = CUDA_ERROR_INVALID_VALUE;
     for (int i = 0; i < fake.registration_count && result == CUDA_SUCCESS; i++)
-        if (fake.registrations[i].bytes && (uintptr_t)address < fake.registrations[i].address + fake.registrations[i].bytes &&
+        if (fake.registrations[i].bytes &&
+            (uintptr_t)address < fake.registrations[i].address + fake.registrations[i].bytes &&
             fake.registrations[i].address < (uintptr_t)address + bytes)
             result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     if (result == CUDA_SUCCESS) {

@@ -1,5 +1,6 @@
-/* A driver of a few functions for tests of hostmem alone: registrations with their rules, streams that can be held, pageable and registered
- * copies with the driver's ordering, faults on request. Device memory is ordinary memory of the test. */
+/* A driver of a few functions for tests of hostmem alone: registrations with their rules, streams that can be held,
+ * pageable and registered copies with the driver's ordering, faults on request. Device memory is ordinary memory of the
+ * test. */
 #ifndef TESTS_HOSTMEM_FAKE_DRIVER_H
 #define TESTS_HOSTMEM_FAKE_DRIVER_H
 #include <cuda.h>

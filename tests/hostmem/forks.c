@@ -1,4 +1,5 @@
-/* Threads that allocate large and small while another forks: children allocate, free what they inherited, and exit 0. Arguments: threads, forks. */
+/* Threads that allocate large and small while another forks: children allocate, free what they inherited, and exit 0.
+ * Arguments: threads, forks. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@ static void *work(void *argument)
 {
     unsigned seed = (unsigned)(size_t)argument;
     while (!stop) {
-        size_t bytes = rand_r(&seed) % 4 ? 64 + (size_t)rand_r(&seed) % 1000 : (4 << 20) + (size_t)rand_r(&seed) % (4 << 20);
+        size_t bytes =
+            rand_r(&seed) % 4 ? 64 + (size_t)rand_r(&seed) % 1000 : (4 << 20) + (size_t)rand_r(&seed) % (4 << 20);
         char *p = malloc(bytes);
         p[0] = p[bytes - 1] = 1;
         p = realloc(p, bytes / 2 + 1);

@@ -1,4 +1,5 @@
-/* Every way to allocate, times every way to give back, at sizes around the limit. Prints nothing and returns 0, or says what broke. */
+/* Every way to allocate, times every way to give back, at sizes around the limit. Prints nothing and returns 0, or says
+ * what broke. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -73,7 +74,8 @@ static void to_half(unsigned char *p, size_t n) { resized(p, n, n / 2 + 1); }
 static void to_less(unsigned char *p, size_t n) { resized(p, n, n - 1); }
 static void to_more(unsigned char *p, size_t n) { resized(p, n, n + 5000); }
 static void to_triple(unsigned char *p, size_t n) { resized(p, n, n * 3); }
-static void (*const gives[])(unsigned char *, size_t) = {by_free, to_nothing, to_small, to_half, to_less, to_more, to_triple};
+static void (*const gives[])(unsigned char *, size_t) = {by_free, to_nothing, to_small, to_half,
+                                                         to_less, to_more,    to_triple};
 
 int main(void)
 {
@@ -91,7 +93,7 @@ int main(void)
                     size_t usable = malloc_usable_size(p);
                     if (usable < n) BROKEN("%s of %zu has %zu usable", takes[t].name, n, usable);
                     if (takes[t].take == by_calloc)
-                        for (size_t i = 0; i < n; i += n > 9999 ? 511 : 1)
+                        for (size_t i = 0; i<n; i += n> 9999 ? 511 : 1)
                             if (p[i]) BROKEN("calloc of %zu is not zero at %zu", n, i);
                     memset(p, (int)(t + g), n);
                     memset(p, (int)(t + g), usable);

@@ -47,6 +47,9 @@ void *realloc(void *block, size_t bytes)
 }
 void *memalign(size_t alignment, size_t bytes) { return take(bytes, alignment < 16 ? 16 : alignment); }
 void *aligned_alloc(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }
-int posix_memalign(void **block, size_t alignment, size_t bytes) { return (*block = memalign(alignment, bytes)) ? 0 : 12; }
+int posix_memalign(void **block, size_t alignment, size_t bytes)
+{
+    return (*block = memalign(alignment, bytes)) ? 0 : 12;
+}
 void *valloc(size_t bytes) { return memalign(4096, bytes); }
 void *pvalloc(size_t bytes) { return memalign(4096, bytes); }

@@ -30,7 +30,8 @@ int main(void)
     for (size_t i = 0; i < 10240; i += 100) sparse[i * MIB] = 1;
     if (resident() > before + 210) return fprintf(stderr, "a sparse block has %zu MiB\n", resident() - before), 1;
     sparse = realloc(sparse, 12288 * MIB);
-    if (!sparse || resident() > before + 210 || sparse[100 * MIB] != 1 || sparse[12000 * MIB]) return fprintf(stderr, "sparse realloc\n"), 1;
+    if (!sparse || resident() > before + 210 || sparse[100 * MIB] != 1 || sparse[12000 * MIB])
+        return fprintf(stderr, "sparse realloc\n"), 1;
     free(sparse);
     /* Blocks of a size that glibc would keep are not faulted in anew each time. */
     char *kept = malloc(8 * MIB);

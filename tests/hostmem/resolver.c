@@ -1,4 +1,5 @@
-/* A library whose IFUNC resolver allocates: it runs while the loader relocates, before any constructor and maybe before the shim is relocated. */
+/* A library whose IFUNC resolver allocates: it runs while the loader relocates, before any constructor and maybe before
+ * the shim is relocated. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* A plug-in opened with RTLD_DEEPBIND allocates from its own scope; blocks cross over and are freed on the other side. */
+/* A plug-in opened with RTLD_DEEPBIND allocates from its own scope; blocks cross over and are freed on the other side.
+ */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

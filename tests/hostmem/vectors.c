@@ -1,4 +1,5 @@
-/* Blocks that grow by realloc, mapping calls of the program on parts of its blocks, and threads that hand blocks to each other. */
+/* Blocks that grow by realloc, mapping calls of the program on parts of its blocks, and threads that hand blocks to
+ * each other. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +7,13 @@
 #include <sys/mman.h>
 
 #define MIB ((size_t)1 << 20)
-#define CHECK(what) do { if (!(what)) { fprintf(stderr, "vectors: %s\n", #what); exit(1); } } while (0)
+#define CHECK(what)                                                                                                    \
+    do {                                                                                                               \
+        if (!(what)) {                                                                                                 \
+            fprintf(stderr, "vectors: %s\n", #what);                                                                   \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
 
 static char *_Atomic boxes[16];
 static void *exchange(void *argument)
@@ -28,7 +35,8 @@ int main(void)
     unsigned *vector = NULL;
     size_t count = 0, capacity = 0;
     for (; count < 40 * MIB; count++) {
-        if (count == capacity) CHECK(vector = realloc(vector, (capacity = capacity + capacity / 2 + 1000) * sizeof *vector));
+        if (count == capacity)
+            CHECK(vector = realloc(vector, (capacity = capacity + capacity / 2 + 1000) * sizeof *vector));
         vector[count] = (unsigned)count;
     }
     for (size_t i = 0; i < count; i++) CHECK(vector[i] == i);

@@ -1,4 +1,5 @@
-/* Plain malloc and plain driver calls: run under the library, on a GPU or on the simulator; without a driver only memory is tortured. */
+/* Plain malloc and plain driver calls: run under the library, on a GPU or on the simulator; without a driver only
+ * memory is tortured. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <malloc.h>
@@ -50,7 +51,8 @@ static bool open_device(int threads)
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     if (!driver) return false;
 #define FIND(pointer, name) (*(void **)&(pointer) = dlsym(driver, name))
-    CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*alloc)(CUdeviceptr *, size_t), (*create)(CUstream *, unsigned);
+    CUresult (*init)(unsigned), (*retain)(CUcontext *, CUdevice), (*alloc)(CUdeviceptr *, size_t),
+        (*create)(CUstream *, unsigned);
     FIND(init, "cuInit");
     FIND(retain, "cuDevicePrimaryCtxRetain");
     FIND(alloc, "cuMemAlloc_v2");
@@ -61,7 +63,8 @@ static bool open_device(int threads)
     FIND(copy_h2d_async, "cuMemcpyHtoDAsync_v2");
     FIND(copy_d2h_async, "cuMemcpyDtoHAsync_v2");
     FIND(stream_synchronize, "cuStreamSynchronize");
-    if (!init || !retain || !alloc || !create || init(0) != CUDA_SUCCESS || retain(&context, 0) != CUDA_SUCCESS) return false;
+    if (!init || !retain || !alloc || !create || init(0) != CUDA_SUCCESS || retain(&context, 0) != CUDA_SUCCESS)
+        return false;
     set_current(context);
     for (int i = 0; i < threads; i++)
         /* A blocking stream: synchronous copies of the legacy stream are ordered with it. */
@@ -71,6 +74,7 @@ static bool open_device(int threads)
 
 bool backend_start(struct backend *backend, int threads)
 {
-    *backend = (struct backend){take, realloc, free, copy_in, copy_out, wait, nothing, nothing_after, open_device(threads)};
+    *backend =
+        (struct backend){take, realloc, free, copy_in, copy_out, wait, nothing, nothing_after, open_device(threads)};
     return true;
 }

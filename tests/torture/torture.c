@@ -1,7 +1,7 @@
 /* Random allocation, resizing, copying and forking, checked against a shadow: torture [steps] [threads] [seed] [forks].
  *
- * Each block carries a pattern at its ends and at places drawn from its seed; whatever moves or copies the block must keep it. A failed check
- * prints thread, step and seed, and the run can be repeated with them. */
+ * Each block carries a pattern at its ends and at places drawn from its seed; whatever moves or copies the block must
+ * keep it. A failed check prints thread, step and seed, and the run can be repeated with them. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -60,7 +60,10 @@ static size_t place(uint64_t seed, int i, size_t bytes)
     uint64_t state = seed + (uint64_t)i * 0x9e3779b97f4a7c15ull;
     return draw(&state) % bytes;
 }
-static unsigned char value(uint64_t seed, size_t at) { return (unsigned char)((seed ^ at * 0x9e3779b97f4a7c15ull) >> 24); }
+static unsigned char value(uint64_t seed, size_t at)
+{
+    return (unsigned char)((seed ^ at * 0x9e3779b97f4a7c15ull) >> 24);
+}
 
 static void paint(struct block *block)
 {
@@ -70,7 +73,8 @@ static void paint(struct block *block)
     }
 }
 /* Places below `kept` must hold what was painted when the block had `block->bytes`. */
-static void check(const struct torturer *t, const struct block *block, const unsigned char *memory, size_t kept, const char *what)
+static void check(const struct torturer *t, const struct block *block, const unsigned char *memory, size_t kept,
+                  const char *what)
 {
     for (int i = 0; i < PLACES; i++) {
         size_t at = place(block->seed, i, block->bytes);
@@ -81,8 +85,9 @@ static void check(const struct torturer *t, const struct block *block, const uns
 static size_t draw_size(struct torturer *t)
 {
     unsigned kind = (unsigned)(draw(&t->random) % 100);
-    size_t bytes = kind < 86 ? 1 + draw(&t->random) % 1000 : kind < 95 ? 1 + draw(&t->random) % (4 * MIB)
-                                                                        : 4 * MIB - 100 + draw(&t->random) % (16 * MIB);
+    size_t bytes = kind < 86   ? 1 + draw(&t->random) % 1000
+                   : kind < 95 ? 1 + draw(&t->random) % (4 * MIB)
+                               : 4 * MIB - 100 + draw(&t->random) % (16 * MIB);
     return t->live + bytes > live_limit ? 1 + bytes % 1000 : bytes;
 }
 
@@ -218,7 +223,8 @@ int main(int argc, char **argv)
         pthread_create(&torturers[i].id, NULL, torture, &torturers[i]);
     }
     for (int i = 0; i < threads; i++) pthread_join(torturers[i].id, NULL);
-    printf("torture: %llu steps in %d threads, seed %llu, %s device, %ld s: all as it should be\n", (unsigned long long)steps,
-           threads, (unsigned long long)first_seed, backend.has_device ? "with a" : "without a", (long)(time(NULL) - began));
+    printf("torture: %llu steps in %d threads, seed %llu, %s device, %ld s: all as it should be\n",
+           (unsigned long long)steps, threads, (unsigned long long)first_seed,
+           backend.has_device ? "with a" : "without a", (long)(time(NULL) - began));
     return 0;
 }

@@ -8,7 +8,8 @@ struct backend {
     void *(*take)(size_t bytes, size_t alignment, bool zeroed);
     void *(*resize)(void *block, size_t bytes);
     void (*give)(void *block);
-    /* device is an offset into DEVICE_BYTES of memory; async: in the thread's own stream, which is then waited for by `wait`. */
+    /* device is an offset into DEVICE_BYTES of memory; async: in the thread's own stream, which is then waited for by
+     * `wait`. */
     bool (*copy_in)(size_t device, const void *host, size_t bytes, bool async, int thread);
     bool (*copy_out)(void *host, size_t device, size_t bytes, bool async, int thread);
     void (*wait)(int thread);

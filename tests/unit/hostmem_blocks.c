@@ -27,7 +27,8 @@ Test(hostmem_blocks, starts_are_aligned_and_differ_in_page_and_line)
     cr_assert_eq(__builtin_popcount(lines), 16);
     cr_assert_eq(__builtin_popcount(pages), 16);
     for (size_t alignment = 16; alignment <= 64 * MIB; alignment *= 2)
-        for (int i = 0; i < 3; i++) cr_assert_eq((uintptr_t)hostmem_block_take(5 * MIB, alignment, false) % alignment, 0);
+        for (int i = 0; i < 3; i++)
+            cr_assert_eq((uintptr_t)hostmem_block_take(5 * MIB, alignment, false) % alignment, 0);
 }
 
 Test(hostmem_blocks, only_the_start_of_a_held_block_is_given_back_and_only_once)
@@ -45,7 +46,8 @@ Test(hostmem_blocks, addresses_of_freed_blocks_join_and_are_used_again)
     char *blocks[64];
     uintptr_t highest = 0, second = 0;
     for (int round = 0; round < 20; round++) {
-        for (int i = 0; i < 64; i++) blocks[i] = hostmem_block_take((size_t)(40 + (i * 7 + round) % 33) * MIB, 16, false);
+        for (int i = 0; i < 64; i++)
+            blocks[i] = hostmem_block_take((size_t)(40 + (i * 7 + round) % 33) * MIB, 16, false);
         for (int i = 0; i < 64; i++) {
             if ((uintptr_t)blocks[i] > highest) highest = (uintptr_t)blocks[i];
             cr_assert(hostmem_block_give(blocks[(i * 29) % 64]));

@@ -29,7 +29,8 @@ static void fill(char *memory, size_t bytes, unsigned seed)
     }
 }
 
-static struct copy_request flat(enum copy_direction direction, void *device, void *host, size_t bytes, CUstream stream, bool async)
+static struct copy_request flat(enum copy_direction direction, void *device, void *host, size_t bytes, CUstream stream,
+                                bool async)
 {
     return (struct copy_request){.direction = direction,
                                  .device = (CUdeviceptr)(uintptr_t)device,
@@ -187,7 +188,8 @@ Test(hostmem_copy, pitched_copies_across_pieces_arrive)
     for (int registered = 0; registered < 2; registered++) {
         for (int async = 0; async < 2; async++) {
             fill(host, bytes, 3);
-            struct copy_request request = flat(COPY_H2D, device, host + 100, 10007, async ? (CUstream)0x44 : CU_STREAM_LEGACY, async);
+            struct copy_request request =
+                flat(COPY_H2D, device, host + 100, 10007, async ? (CUstream)0x44 : CU_STREAM_LEGACY, async);
             request.height = 300;
             request.depth = 9;
             request.host_pitch = 12288;
@@ -198,7 +200,8 @@ Test(hostmem_copy, pitched_copies_across_pieces_arrive)
             memset(expected, 0, bytes);
             for (size_t z = 0; z < 9; z++)
                 for (size_t y = 0; y < 300; y++)
-                    memcpy(expected + z * request.device_slice + y * 10240, host + 100 + z * request.host_slice + y * 12288, 10007);
+                    memcpy(expected + z * request.device_slice + y * 10240,
+                           host + 100 + z * request.host_slice + y * 12288, 10007);
             cr_assert(do_copy(request));
             cr_assert(memcmp(device, expected, bytes) == 0);
             request.direction = COPY_D2H;
@@ -421,7 +424,8 @@ Test(hostmem_copy, a_file_cut_short_is_left_to_the_driver)
 Test(hostmem_copy, no_threads_means_no_staging)
 {
     stub_options((size_t)1 << 30, 0);
-    char *host = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *device = fake_device(64 * MIB);
+    char *host = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+         *device = fake_device(64 * MIB);
     CUresult result;
     struct copy_request request = flat(COPY_H2D, device, host, 64 * MIB, CU_STREAM_LEGACY, false);
     cr_assert(!hostmem_copy(&request, &result));
@@ -429,7 +433,8 @@ Test(hostmem_copy, no_threads_means_no_staging)
 
 Test(hostmem_copy, memory_that_cuda_knows_is_not_staged)
 {
-    char *host = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *device = fake_device(64 * MIB);
+    char *host = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+         *device = fake_device(64 * MIB);
     CUresult result;
     cr_assert_eq(shim.real.cuMemHostRegister_v2(host, 64 * MIB, 0), CUDA_SUCCESS);
     struct copy_request request = flat(COPY_H2D, device, host, 64 * MIB, CU_STREAM_LEGACY, false);
