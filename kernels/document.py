@@ -56,7 +56,8 @@ COPIES, ZERO = ("pageable", "pinned"), ("mapped", "registered", "write-combined"
 
 def machine(r):
     m, w = r.data["machine"], r.data["bandwidth"]
-    return (f"One {m['gpu']}, driver {m['driver'] // 1000}.{m['driver'] % 100 // 10}, CUDA runtime "
+    host = f" in a host with {m['cpu']}" if m.get("cpu") else ""
+    return (f"One {m['gpu']}{host}, {m['date']}; driver {m['driver'] // 1000}.{m['driver'] % 100 // 10}, CUDA runtime "
             f"{m['runtime'] // 1000}.{m['runtime'] % 100 // 10}; the copy engine moves {w['copy_h2d']:.1f} GB/s to the device, "
             f"{w['copy_d2h']:.1f} from it. The run took {r.data['seconds']:.0f} s.")
 
@@ -73,7 +74,8 @@ def decisions(r):
 
 PATTERNS = (("read once", "stream_read", 1), ("write once", "stream_write", 1), ("change every word", "read_modify_write", 1),
             ("read 4 times", "multi_pass", 4), ("read 16 times", "multi_pass", 16),
-            ("16 K random look-ups", "lookup", 16384), ("1 M random look-ups", "lookup", MIB), ("stencil", "stencil", 1))
+            ("stencil", "stencil", 1), ("16 K random look-ups", "lookup", 16384), ("1 M random look-ups", "lookup", MIB),
+            ("filter, 64 K samples", "fir", 1), ("colour map, 1 M pixels", "pixel_lookup", 1))
 
 
 def diagram(r):
@@ -92,13 +94,28 @@ def diagram(r):
     return table(["access"] + [size(n) for n in sizes], rows)
 
 
+def density(kernel, unit, value):
+    if unit == "fraction":
+        return "every word" if value == 1 else f"1 word in {1 / value:.0f}"
+    return f"{value:.10g} {unit}" if unit else ""
+
+
 def crossovers(r):
     def at(c, key):
-        return "never" if c[key] is None else f"beyond {size(c['largest'])}" if c[key] < 0 else size(c[key])
+        if c[key] is None:
+            return "never"
+        if c[key] >= 0:
+            return "up to " + size(c[key])
+        return f"from {size(c[key + '_from'])} on" if c.get(key + "_from") else "at every size"
     units = {c["kernel"]: c.get("density_unit", "") for c in r.cells}
-    return table(("kernel", "density", "faster up to", "within 10 % up to"),
-                 [(c["kernel"], f"{c['density']:.10g} {units[c['kernel']]}" if units[c["kernel"]] else "", at(c, "faster"),
+    return table(("kernel", "", "sizes measured", "faster", "within 10 %"),
+                 [(c["kernel"], density(c["kernel"], units[c["kernel"]], c["density"]), measured(r, c), at(c, "faster"),
                    at(c, "within_10_percent")) for c in r.data["crossovers"]])
+
+
+def measured(r, crossover):
+    sizes = [c["bytes"] for c in r.cells if c["kernel"] == crossover["kernel"] and c["density"] == crossover["density"]]
+    return f"{size(min(sizes))} to {size(max(sizes))}"
 
 
 def sparsity(r):
@@ -108,24 +125,28 @@ def sparsity(r):
         top = max(c["bytes"] for c in cells)
         for c in cells:
             if c["bytes"] == top:
-                rows.append((kernel, f"{c['density']:g}", time(median(c, "round_trip_ns", "pageable")),
+                rows.append((kernel, density(kernel, "fraction", c["density"]), time(median(c, "round_trip_ns", "pageable")),
                              time(median(c, "round_trip_ns", "pinned")), time(best(c, ZERO)),
                              factor(best(c, ZERO) / best(c, COPIES))))
-    return table(("kernel", "fraction touched", "copies, pageable", "copies, pinned", "zero-copy", "ratio"), rows)
+    return table(("kernel", "touches", "copies, pageable", "copies, pinned", "zero-copy", "ratio"), rows)
 
 
 PITFALLS = (("1 M random look-ups, table of 1 KiB", "lookup", KIB, MIB), ("... of 64 KiB", "lookup", 64 * KIB, MIB),
             ("... of 1 MiB", "lookup", MIB, MIB), ("... of 64 MiB", "lookup", 64 * MIB, MIB),
-            ("the remedy: 16 KiB table", "lookup", 16 * KIB, MIB),
+            ("16 K random look-ups, table of 1 MiB", "lookup", MIB, 16384),
+            ("1 M random look-ups, table of 16 KiB", "lookup", 16 * KIB, MIB),
             ("... first loaded to shared memory", "lookup_shared", 16 * KIB, MIB),
             ("4 096 integer atomics on 1 KiB", "histogram_int", KIB, 4096),
             ("65 536 integer atomics on 1 KiB", "histogram_int", KIB, 65536),
+            ("65 536 integer atomics on 64 KiB", "histogram_int", 64 * KIB, 65536),
             ("65 536 float atomics on 1 KiB", "histogram_float", KIB, 65536),
             ("4 096 threads poll a word 64 times", "poll_word", 4, 64),
-            ("16 passes over 1 MiB", "multi_pass", MIB, 16), ("16 passes over 64 MiB", "multi_pass", 64 * MIB, 16),
+            ("16 passes over 4 MiB", "multi_pass", 4 * MIB, 16), ("16 passes over 16 MiB", "multi_pass", 16 * MIB, 16),
+            ("16 passes over 64 MiB", "multi_pass", 64 * MIB, 16),
             ("colour map of 64 KiB, 1 M pixels", "pixel_lookup", 64 * KIB, None),
             ("colour map of 16 KiB, 1 M pixels", "pixel_lookup", 16 * KIB, None),
             ("... first loaded to shared memory", "pixel_lookup_shared", 16 * KIB, None),
+            ("stencil on 64 MiB", "stencil", 64 * MIB, None),
             ("4 096 filter coefficients", "fir", 16 * KIB, None),
             ("... first loaded to shared memory", "fir_shared", 16 * KIB, None))
 
@@ -154,7 +175,12 @@ def bandwidth(r):
 
 
 def tuning(r):
-    return table(("variant", "GB/s", "with blocks"), [(t["variant"], f"{t['gbs']:.1f}", t["blocks"]) for t in r.data["tuning"]])
+    rows = r.data["tuning"]
+    grids = [grid for grid, _ in rows[0].get("by_blocks", ())]
+    if not grids:
+        return table(("variant", "GB/s, best of all numbers of blocks"), [(t["variant"], f"{t['gbs']:.1f}") for t in rows])
+    return table(["GB/s with so many blocks"] + grids,
+                 [[t["variant"]] + [f"{gbs:.1f}" for _, gbs in t["by_blocks"]] for t in rows])
 
 
 def kinds(r):

@@ -15,7 +15,7 @@ ZCBENCH        := $(BUILD)/zcbench
 ZCBENCH_SHARED := $(BUILD)/kernels/zcbench-shared
 ZCBENCH_CU     := $(patsubst kernels/%.cu,$(BUILD)/kernels/%.o,$(wildcard kernels/zcbench*.cu))
 ZCBENCH_OBJS   := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kernels/zcbench*.c)) $(ZCBENCH_CU)
-ZCBENCH_OBJS   += $(BUILD)/obj/policy/cost.o $(BUILD)/obj/policy/text.o
+ZCBENCH_OBJS   += $(BUILD)/obj/policy/cost.o $(BUILD)/obj/policy/text.o $(BUILD)/obj/cli/json.o
 ZCBENCH_LINK    = $(NVCC) $(addprefix -Xcompiler=,$(SAN_FLAGS)) $(ZCBENCH_OBJS) -lm
 
 $(ZCBENCH_CU): $(BUILD)/kernels/%.o: kernels/%.cu
@@ -54,10 +54,12 @@ bench-kernels:
 
 SUITES += bench-kernels
 
-# The document's tables from the last results.
+# The report, the plots and the document's tables from the last results; needs no GPU.
 .PHONY: doc-kernels
-doc-kernels:
+doc-kernels: $(ZCBENCH)
+	$(ZCBENCH) --from=docs/results/kernels.json --plot=docs/results/kernels.svg >docs/results/kernels.txt
 	$(PYTHON) kernels/document.py docs/results/kernels.json docs/when-zero-copy-wins.md
 
 UNIT_OBJS_kernels_decide := $(BUILD)/obj/kernels/zcbench_decide.o
-UNIT_OBJS_kernels_output := $(patsubst %,$(BUILD)/obj/kernels/zcbench_%.o,decide export plot report svg)
+UNIT_OBJS_kernels_output := $(patsubst %,$(BUILD)/obj/kernels/zcbench_%.o,decide export load map plot report svg) \
+  $(BUILD)/obj/cli/json.o

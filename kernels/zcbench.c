@@ -17,6 +17,8 @@ static const char usage[] =
     "\n"
     "  --json[=F] --csv[=F]     the numbers, to stdout in place of the report, or to the file F as well\n"
     "  --plot=F                 the plots, as SVG, to the file F\n"
+    "  --from=F                 the report and these from an earlier run's --json file; measures nothing, needs no "
+    "GPU\n"
     "  --seconds=N              time to spend on the kernels (40)\n"
     "  --seed=N                 the input of --check\n"
     "  --device=N               which GPU (0)\n"
@@ -25,7 +27,7 @@ static const char usage[] =
 
 struct arguments {
     bool quick, check, calibrate, json, csv;
-    const char *calibrate_path, *json_path, *csv_path, *plot_path, *wrong_use;
+    const char *calibrate_path, *json_path, *csv_path, *plot_path, *from_path, *wrong_use;
     double seconds;
     unsigned seed;
     int device;
@@ -39,6 +41,7 @@ static bool parse(int argc, char **argv, struct arguments *a)
                                             {"json", optional_argument, 0, 'j'},
                                             {"csv", optional_argument, 0, 'v'},
                                             {"plot", required_argument, 0, 'p'},
+                                            {"from", required_argument, 0, 'f'},
                                             {"seconds", required_argument, 0, 's'},
                                             {"seed", required_argument, 0, 'e'},
                                             {"device", required_argument, 0, 'd'},
@@ -65,6 +68,9 @@ static bool parse(int argc, char **argv, struct arguments *a)
             break;
         case 'p':
             a->plot_path = optarg;
+            break;
+        case 'f':
+            a->from_path = optarg;
             break;
         case 's':
             a->seconds = atof(optarg);
@@ -95,6 +101,17 @@ static int attribute(enum cudaDeviceAttr attr, int device)
     return cudaDeviceGetAttribute(&value, attr, device) == cudaSuccess ? value : -1;
 }
 
+static void host_read(struct machine *m)
+{
+    char line[256];
+    time_t now = time(NULL);
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && !*m->cpu && fgets(line, sizeof line, f))
+        if (!strncmp(line, "model name", 10)) sscanf(line, "%*[^:]: %63[^\n]", m->cpu);
+    if (f) fclose(f);
+    strftime(m->date, sizeof m->date, "%Y-%m-%d", gmtime(&now));
+}
+
 bool machine_read(struct machine *m)
 {
     struct cudaDeviceProp prop;
@@ -113,6 +130,7 @@ bool machine_read(struct machine *m)
     m->native_atomics = attribute(cudaDevAttrHostNativeAtomicSupported, m->device);
     m->pageable_access = attribute(cudaDevAttrPageableMemoryAccess, m->device);
     m->integrated = attribute(cudaDevAttrIntegrated, m->device);
+    host_read(m);
     return true;
 }
 
@@ -142,6 +160,8 @@ static void progress(const struct bench *b, double share, const char *what)
 
 static void plan_add(struct bench *b, enum case_id id, size_t bytes, double density)
 {
+    if (id == CASE_GATHER || id == CASE_SCATTER) /* what is really touched */
+        density = gather_count(bytes / 4, density) / (bytes / 4.0);
     if (b->cell_count < CELLS_MAX)
         b->cells[b->cell_count++] = (struct cell){.id = id, .bytes = bytes, .density = density};
 }
@@ -154,7 +174,7 @@ static void plan_sizes(struct bench *b, enum case_id id, double density, size_t 
 /* In the order of enum case_id: the memory is filled once with words and once with floats. */
 static void plan(struct bench *b)
 {
-    static const double fractions[] = {1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1};
+    static const double fractions[] = {0x1p-20, 0x1p-17, 0x1p-14, 0x1p-10, 0x1p-7, 0x1p-5, 0x1p-4, 0x1p-2, 1};
     unsigned by = b->quick ? 16 : 4;
     size_t most = b->quick ? 16 * MIB : 64 * MIB;
     plan_sizes(b, CASE_READ, 1, b->quick ? 4 * KIB : 256, most, by);
@@ -167,9 +187,9 @@ static void plan(struct bench *b)
     if (!b->quick) plan_sizes(b, CASE_LOOKUP, 16384, KIB, most, 4);
     plan_sizes(b, CASE_LOOKUP_SHARED, MIB, b->quick ? 16 * KIB : KIB, 16 * KIB, 4);
     if (!b->quick) plan_add(b, CASE_LOOKUP_SHARED, 32 * KIB, MIB);
-    for (int i = 3; !b->quick && i < 7; i++) plan_sizes(b, CASE_GATHER, fractions[i], 128 * KIB, most / 8, 8);
-    for (int i = 0; i < 7; i += b->quick ? 2 : 1) plan_add(b, CASE_GATHER, most, fractions[i]);
-    for (int i = 0; i < 7; i += b->quick ? 2 : 1) plan_add(b, CASE_SCATTER, most, fractions[i]);
+    for (int i = 3; !b->quick && i < 9; i++) plan_sizes(b, CASE_GATHER, fractions[i], 128 * KIB, most / 8, 8);
+    for (int i = 0; i < 9; i += b->quick ? 2 : 1) plan_add(b, CASE_GATHER, most, fractions[i]);
+    for (int i = 0; i < 9; i += b->quick ? 2 : 1) plan_add(b, CASE_SCATTER, most, fractions[i]);
     plan_add(b, CASE_HISTOGRAM_INT, KIB, 4096);
     if (!b->quick) plan_add(b, CASE_HISTOGRAM_INT, KIB, 65536);
     if (!b->quick) plan_add(b, CASE_HISTOGRAM_INT, 64 * KIB, 65536);
@@ -192,7 +212,7 @@ static void plan_decisions(struct bench *b)
         {.id = CASE_MODIFY, .bytes = 4 * KIB, .density = 1, .gap_us = 2000},
         {.id = CASE_READ, .bytes = large, .density = 1},
         {.id = CASE_PASSES, .bytes = large, .density = 16},
-        {.id = CASE_GATHER, .bytes = 4 * MIB, .density = 0.001},
+        {.id = CASE_GATHER, .bytes = 4 * MIB, .density = 0x1p-10},
         {.id = CASE_MODIFY, .bytes = 64, .density = 1},
         {.id = CASE_LOOKUP, .bytes = MIB, .density = MIB},
         {.id = CASE_HISTOGRAM_INT, .bytes = KIB, .density = 65536},
@@ -256,6 +276,16 @@ static bool print_to(const struct bench *b, const char *path, void (*print)(cons
     return ok;
 }
 
+static bool outputs(const struct bench *b, const struct arguments *a)
+{
+    bool ok = true;
+    if ((!a->json || a->json_path) && (!a->csv || a->csv_path)) ok = print_to(b, NULL, print_report);
+    if (a->json) ok &= print_to(b, a->json_path, print_json);
+    if (a->csv) ok &= print_to(b, a->csv_path, print_csv);
+    if (a->plot_path) ok &= plot_write(b, a->plot_path);
+    return ok;
+}
+
 int main(int argc, char **argv)
 {
     static struct bench bench;
@@ -264,6 +294,7 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
+    if (a.from_path) return bench_load(&bench, a.from_path) && outputs(&bench, &a) ? EXIT_SUCCESS : EXIT_FAILURE;
     if (!gpu_open(a.device)) return EXIT_NO_GPU;
     if (a.wrong_use) return wrong_use_child(a.wrong_use);
     if (a.check) return check_run(a.quick, a.seed);
@@ -279,11 +310,5 @@ int main(int argc, char **argv)
     bench.quick = a.quick;
     bench.tty = isatty(STDERR_FILENO);
     bench.budget_ns = (a.seconds > 0 ? a.seconds : a.quick ? 2.0 : 36.0) * 1e9;
-    if (!measure(&bench)) return EXIT_FAILURE;
-    bool ok = true;
-    if ((!a.json || a.json_path) && (!a.csv || a.csv_path)) ok = print_to(&bench, NULL, print_report);
-    if (a.json) ok &= print_to(&bench, a.json_path, print_json);
-    if (a.csv) ok &= print_to(&bench, a.csv_path, print_csv);
-    if (a.plot_path) ok &= plot_write(&bench, a.plot_path);
-    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+    return measure(&bench) && outputs(&bench, &a) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -148,6 +148,7 @@ struct machine {
     int device, sms, driver, runtime;
     int can_map, registered_same_address, native_atomics, pageable_access, integrated;
     size_t memory, l2;
+    char cpu[64], date[16]; /* the host's processor; the day of the run, as in 2026-11-30 */
 };
 bool machine_read(struct machine *machine);
 
@@ -155,7 +156,8 @@ bool machine_read(struct machine *machine);
 #define CELLS_MAX 256
 #define KINDS_MAX 16
 #define WRONG_MAX 32
-#define TUNES_MAX 128
+#define TUNES_MAX 64
+#define GRIDS_MAX 8
 #define BARS_MAX  128
 
 struct kind_row {
@@ -177,8 +179,11 @@ struct atomic_row {
 };
 struct tune_row {
     char name[64];
-    unsigned blocks;
-    double gbs;
+    unsigned blocks; /* the fewest that come within 1 % of the best */
+    double gbs;      /* the best */
+    unsigned grids;  /* how many numbers of blocks were tried, which and how fast */
+    unsigned grid[GRIDS_MAX];
+    double grid_gbs[GRIDS_MAX];
 };
 struct bar {
     int way, lane, chunk; /* way: 0 neither, 1 streams, 2 zero-copy; lane: 0 copy in, 1 kernel, 2 copy out */
@@ -243,10 +248,16 @@ unsigned decisions_list(const struct bench *bench, struct decision *rows, unsign
  * largest, too. `largest` and `sizes` (how many were measured) may be null. */
 size_t crossover(const struct bench *bench, enum case_id id, double density, double limit, size_t *largest,
                  unsigned *sizes);
+/* Where zero-copy stays within the limit up to the largest size but is not at the smallest: the size from which it is.
+ * Else 0. */
+size_t crossover_from(const struct bench *bench, enum case_id id, double density, double limit);
 void print_report(const struct bench *bench, FILE *to);
 void print_json(const struct bench *bench, FILE *to);
 void print_csv(const struct bench *bench, FILE *to);
 bool plot_write(const struct bench *bench, const char *path);
+bool bench_load(struct bench *bench, const char *path); /* what print_json wrote; strings live as long as the process */
+/* With its unit; of a fraction, one in how many; empty where the case has none. */
+const char *format_density(const struct cell *cell, char *buf, size_t size);
 const char *format_bytes(size_t bytes, char *buf, size_t size);
 const char *format_ns(double ns, char *buf, size_t size);
 

@@ -59,6 +59,18 @@ static double ratio(const struct cell *cell)
     return cell->trip[cell_best_zero(cell)].median / cell->trip[cell_best_copy(cell)].median;
 }
 
+/* Where the ratio reaches the limit between two sizes: a straight line of log ratio over log size. */
+static size_t between(double limit, size_t low, double low_ratio, size_t high, double high_ratio)
+{
+    double part = (log(limit) - log(low_ratio)) / (log(high_ratio) - log(low_ratio));
+    return (size_t)exp(log((double)low) + part * (log((double)high) - log((double)low)));
+}
+
+static bool on_curve(const struct cell *cell, enum case_id id, double density)
+{
+    return cell->id == id && cell->density == density && cell->trip[SIDE_MAPPED].samples;
+}
+
 size_t crossover(const struct bench *b, enum case_id id, double density, double limit, size_t *largest, unsigned *sizes)
 {
     size_t last = 0, found = 0;
@@ -67,17 +79,14 @@ size_t crossover(const struct bench *b, enum case_id id, double density, double 
     bool open = false; /* zero-copy still within the limit at the last size */
     for (unsigned i = 0; i < b->cell_count; i++) {
         const struct cell *cell = &b->cells[i];
-        if (cell->id != id || cell->density != density || !cell->trip[SIDE_MAPPED].samples) continue;
+        if (!on_curve(cell, id, density)) continue;
         double r = ratio(cell);
         count++;
         if (r <= limit) {
             open = true;
             found = cell->bytes;
         } else {
-            if (open && last) { /* a straight line of log ratio over log size */
-                double part = (log(limit) - log(last_ratio)) / (log(r) - log(last_ratio));
-                found = (size_t)exp(log((double)last) + part * (log((double)cell->bytes) - log((double)last)));
-            }
+            if (open && last) found = between(limit, last, last_ratio, cell->bytes, r);
             open = false;
         }
         last = cell->bytes;
@@ -86,6 +95,35 @@ size_t crossover(const struct bench *b, enum case_id id, double density, double 
     if (largest) *largest = last;
     if (sizes) *sizes = count;
     return open ? SIZE_MAX : found;
+}
+
+size_t crossover_from(const struct bench *b, enum case_id id, double density, double limit)
+{
+    const struct cell *last = NULL;
+    size_t from = 0;
+    bool lost = false, lost_first = false;
+    for (unsigned i = 0; i < b->cell_count; i++) {
+        const struct cell *cell = &b->cells[i];
+        if (!on_curve(cell, id, density)) continue;
+        bool loses = ratio(cell) > limit;
+        if (!last) lost_first = loses;
+        if (last && lost && !loses) from = between(limit, last->bytes, ratio(last), cell->bytes, ratio(cell));
+        lost = loses;
+        last = cell;
+    }
+    return lost_first && !lost ? from : 0;
+}
+
+const char *format_density(const struct cell *cell, char *buf, size_t size)
+{
+    const char *unit = bench_cases[cell->id].density_unit;
+    if (!unit)
+        snprintf(buf, size, "%s", "");
+    else if (!strcmp(unit, "fraction"))
+        snprintf(buf, size, cell->density < 1 ? "1/%.0f of words" : "all words", 1 / cell->density);
+    else
+        snprintf(buf, size, "%.0f %s", cell->density, unit);
+    return buf;
 }
 
 const char *format_bytes(size_t bytes, char *buf, size_t size)

@@ -63,6 +63,10 @@ static void machine_json(const struct bench *b, FILE *to)
     pair(to, "gpu", m->gpu);
     fputs(", ", to);
     pair(to, "uuid", m->uuid);
+    fputs(", ", to);
+    pair(to, "cpu", m->cpu);
+    fputs(", ", to);
+    pair(to, "date", m->date);
     fprintf(to,
             ", \"multiprocessors\": %d, \"memory_bytes\": %zu, \"l2_bytes\": %zu, \"driver\": %d, \"runtime\": %d, "
             "\"can_map_host_memory\": %d, \"registered_keeps_address\": %d, \"host_native_atomics\": %d, "
@@ -117,7 +121,10 @@ static void small_tables_json(const struct bench *b, FILE *to)
     for (unsigned i = 0; i < b->tune_count; i++) {
         fputs("    {", to);
         pair(to, "variant", b->tunes[i].name);
-        fprintf(to, ", \"blocks\": %u, \"gbs\": %.2f}", b->tunes[i].blocks, b->tunes[i].gbs);
+        fprintf(to, ", \"blocks\": %u, \"gbs\": %.2f, \"by_blocks\": [", b->tunes[i].blocks, b->tunes[i].gbs);
+        for (unsigned g = 0; g < b->tunes[i].grids; g++)
+            fprintf(to, "%s[%u, %.2f]", g ? ", " : "", b->tunes[i].grid[g], b->tunes[i].grid_gbs[g]);
+        fputs("]}", to);
         separator(to, i + 1 == b->tune_count);
     }
     fputs("  ],\n  \"atomics\": [\n", to);
@@ -142,7 +149,8 @@ static void small_tables_json(const struct bench *b, FILE *to)
     fputs("  ]},\n", to);
 }
 
-/* Along the sizes of each kernel and density; bytes null: never, -1: at every measured size. */
+/* Along the sizes of each kernel and density; bytes null: never, -1: at the largest size, too; and where that is not so
+ * at the smallest size, ..._from: the size from which it is, else null. */
 static void crossovers_json(const struct bench *b, FILE *to)
 {
     bool first = true;
@@ -165,6 +173,8 @@ static void crossovers_json(const struct bench *b, FILE *to)
                 fputs("-1", to);
             else
                 number(to, (double)at[k]);
+            fprintf(to, ", \"%s_from\": ", k ? "within_10_percent" : "faster");
+            number(to, (double)crossover_from(b, c->id, c->density, k ? RULE : 1.0));
         }
         fputc('}', to);
         first = false;

@@ -7,6 +7,7 @@
 #define PAGE_WIDTH  1000
 #define CHART_W     400
 #define CHART_H     240
+#define TIMELINE_H  250
 #define POINTS_MAX  32
 #define FROM_DEVICE (-1) /* in struct line: the kernel alone on device memory; FROM_HOST: on mapped memory */
 #define FROM_HOST   (-2)
@@ -66,6 +67,13 @@ static double density_crossover(const struct bench *b, const struct panel *p)
     return 0;
 }
 
+/* Two digits are all that is known. */
+static size_t rounded(size_t bytes)
+{
+    size_t unit = bytes >= MIB ? MIB / 10 : KIB;
+    return bytes < 10 * KIB ? bytes : (bytes + unit / 2) / unit * unit;
+}
+
 static void panel_draw(const struct bench *b, const struct panel *p, FILE *to, double left, double top)
 {
     struct chart chart = {.to = to,
@@ -91,7 +99,7 @@ static void panel_draw(const struct bench *b, const struct panel *p, FILE *to, d
     }
     if (!(chart.x_max > chart.x_min)) return;
     chart.y_min *= 0.7;
-    chart.y_max *= 3; /* room for the legend */
+    chart.y_max *= 2; /* room for the marks */
     chart_frame(&chart);
     for (unsigned l = 0; l < p->count; l++) {
         unsigned count = points_of(b, p, &p->lines[l], x, y);
@@ -99,12 +107,42 @@ static void panel_draw(const struct bench *b, const struct panel *p, FILE *to, d
     }
     if (p->by_density) {
         double at = density_crossover(b, p);
-        snprintf(word, sizeof word, "crossover %.2g", at);
+        snprintf(word, sizeof word, "faster up to 1 word in %.0f", 1 / at);
         chart_mark(&chart, at, word);
     } else if (p->marked != CASES) {
         size_t at = crossover(b, p->marked, p->density, 1.0, NULL, NULL);
-        snprintf(word, sizeof word, "crossover %s", format_bytes(at, size, sizeof size));
+        size_t near = crossover(b, p->marked, p->density, RULE, NULL, NULL);
+        snprintf(word, sizeof word, "faster up to %s%s", format_bytes(rounded(at), size, sizeof size),
+                 near == SIZE_MAX ? ", then within 10 %" : "");
         if (at && at != SIZE_MAX) chart_mark(&chart, (double)at, word);
+        snprintf(word, sizeof word, "within 10 %% up to %s", format_bytes(rounded(near), size, sizeof size));
+        if (near && near != SIZE_MAX) chart_mark(&chart, (double)near, word);
+    }
+}
+
+/* A copy that waits for the copy engine has been asked for, but has not begun: it begins when the one before it in its
+ * lane has ended. */
+static double bar_begin(const struct bench *b, const struct bar *bar)
+{
+    double begin = bar->start_ns;
+    for (unsigned i = 0; i < b->bar_count; i++) {
+        const struct bar *other = &b->bars[i];
+        if (other->way == bar->way && other->lane == bar->lane && other->end_ns < bar->end_ns && other->end_ns > begin)
+            begin = other->end_ns;
+    }
+    return begin;
+}
+
+static void time_axis(FILE *to, double left, double top, double bottom, double width, double longest)
+{
+    char text[32];
+    double step = pow(10, floor(log10(longest)));
+    if (longest / step < 4) step /= 4;
+    for (double ns = 0; ns <= longest; ns += step) {
+        double x = left + width * ns / longest;
+        svg_line(to, x, top, x, bottom, "stroke=\"#dddddd\"");
+        snprintf(text, sizeof text, "%.0f us", ns / 1e3);
+        svg_text(to, x, bottom + 14, "middle", 10, "#444444", text);
     }
 }
 
@@ -120,6 +158,7 @@ static void timeline_draw(const struct bench *b, FILE *to, double left, double t
         if (b->bars[i].end_ns > longest) longest = b->bars[i].end_ns;
     svg_text(to, left + width / 2, top, "middle", 14, "#222222",
              "Overlap: the same job three ways (one measured run each)");
+    time_axis(to, left, y, y + TIMELINE_H - 50, width, longest);
     for (int way = 0; way < 3; way++, y += 12) {
         snprintf(text, sizeof text, "%s: %s (median)", ways[way], format_ns(b->overlap_ns[way], time, sizeof time));
         svg_text(to, left, y + 10, "start", 12, "#222222", text);
@@ -129,15 +168,14 @@ static void timeline_draw(const struct bench *b, FILE *to, double left, double t
             for (unsigned i = 0; i < b->bar_count; i++) {
                 const struct bar *bar = &b->bars[i];
                 if (bar->way != way || bar->lane != lane) continue;
-                snprintf(text, sizeof text, "%s %d: %.0f-%.0f us", lanes[lane], bar->chunk, bar->start_ns / 1e3,
+                double begin = bar_begin(b, bar);
+                snprintf(text, sizeof text, "%s %d: %.0f-%.0f us", lanes[lane], bar->chunk, begin / 1e3,
                          bar->end_ns / 1e3);
-                svg_bar(to, left + width * bar->start_ns / longest, y, width * (bar->end_ns - bar->start_ns) / longest,
-                        13, colours[lane], text);
+                svg_bar(to, left + width * begin / longest, y, width * (bar->end_ns - begin) / longest, 13,
+                        colours[lane], text);
             }
         }
     }
-    snprintf(text, sizeof text, "0 to %s", format_ns(longest, time, sizeof time));
-    svg_text(to, left + width, y + 4, "end", 10, "#444444", text);
 }
 
 #define COPIES(ID)                                                                                                     \
@@ -155,9 +193,9 @@ static const struct panel panels[] = {
      false,
      0,
      MIB,
-     {{CASE_LOOKUP, FROM_DEVICE, "table on the device", "#0072b2", false},
+     {{CASE_LOOKUP, FROM_DEVICE, "on the device", "#0072b2", false},
       {CASE_LOOKUP, FROM_HOST, "zero-copy", "#d55e00", false},
-      {CASE_LOOKUP_SHARED, FROM_HOST, "zero-copy, first into shared memory", "#009e73", true}},
+      {CASE_LOOKUP_SHARED, FROM_HOST, "zero-copy, shared memory first", "#009e73", true}},
      3,
      CASES},
     {"gather of a fraction of the words, round trip", "fraction read", true, 0, 0, {COPIES(CASE_GATHER)}, 3, CASES},
@@ -174,18 +212,20 @@ static const struct panel panels[] = {
 bool plot_write(const struct bench *b, const char *path)
 {
     const unsigned count = sizeof panels / sizeof *panels;
-    double row = CHART_H + 80, bottom = 60 + row * ((count + 1) / 2);
+    double row = CHART_H + 96, first = 60 + MAP_HEIGHT + 50, bottom = first + row * ((count + 1) / 2) - 10;
     char title[320];
     FILE *to = fopen(path, "w");
     if (!to) {
         fprintf(stderr, "zcbench: cannot write %s: %m\n", path);
         return false;
     }
-    svg_begin(to, PAGE_WIDTH, bottom + 245);
-    snprintf(title, sizeof title, "Explicit copies and zero-copy, %s (medians)", b->machine.gpu);
+    svg_begin(to, PAGE_WIDTH, bottom + TIMELINE_H + 10);
+    snprintf(title, sizeof title, "Explicit copies and zero-copy, %s (medians)%s%s", b->machine.gpu,
+             *b->machine.date ? ", " : "", b->machine.date);
     svg_text(to, PAGE_WIDTH / 2, 26, "middle", 17, "#222222", title);
-    for (unsigned i = 0; i < count; i++) panel_draw(b, &panels[i], to, i % 2 ? 580 : 80, 70 + row * (i / 2));
-    timeline_draw(b, to, 80, bottom + 10, PAGE_WIDTH - 100);
+    map_draw(b, to, 20, 60, PAGE_WIDTH - 40);
+    for (unsigned i = 0; i < count; i++) panel_draw(b, &panels[i], to, i % 2 ? 580 : 80, first + row * (i / 2));
+    timeline_draw(b, to, 80, bottom, PAGE_WIDTH - 110);
     svg_end(to);
     bool ok = !ferror(to);
     if (fclose(to)) ok = false;

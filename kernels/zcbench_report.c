@@ -8,9 +8,9 @@ static void print_machine(const struct bench *b, FILE *to)
 {
     const struct machine *m = &b->machine;
     char size[32];
-    fprintf(to, "zcbench on %s (%s), driver %d.%d, runtime %d.%d%s\n", m->gpu,
+    fprintf(to, "zcbench on %s (%s), driver %d.%d, runtime %d.%d, host %s, %s%s\n", m->gpu,
             format_bytes(m->memory, size, sizeof size), m->driver / 1000, m->driver % 100 / 10, m->runtime / 1000,
-            m->runtime % 100 / 10, b->quick ? ", --quick" : "");
+            m->runtime % 100 / 10, *m->cpu ? m->cpu : "unknown", m->date, b->quick ? ", --quick" : "");
     fprintf(to,
             "maps host memory: %s; registered memory keeps its address: %s; CPU atomics native: %s; reads pageable "
             "memory: %s; integrated: %s\n",
@@ -51,8 +51,11 @@ static void print_limit(const struct bench *b, FILE *to, enum case_id id, double
 {
     size_t largest, at = crossover(b, id, density, limit, &largest, NULL);
     char text[32];
+    size_t from = crossover_from(b, id, density, limit);
     if (!largest)
         fprintf(to, " %14s", "-");
+    else if (from)
+        fprintf(to, " from %9s", format_bytes(from, text, sizeof text));
     else if (at == SIZE_MAX)
         fprintf(to, " >= %11s", format_bytes(largest, text, sizeof text));
     else
@@ -65,21 +68,20 @@ static void print_crossovers(const struct bench *b, FILE *to)
     fprintf(to, "%-22s %-18s %14s %14s\n", "kernel", "density", "faster", "within 10 %");
     for (unsigned i = 0; i < b->cell_count; i++) {
         const struct cell *c = &b->cells[i];
-        const struct bench_case *k = &bench_cases[c->id];
         bool head = true;
         unsigned sizes;
         for (unsigned j = 0; j < i; j++)
             if (b->cells[j].id == c->id && b->cells[j].density == c->density) head = false;
         crossover(b, c->id, c->density, 1.0, NULL, &sizes);
         if (!head || sizes < 3) continue;
-        char density[32] = "";
-        if (k->density_unit) snprintf(density, sizeof density, "%.10g %s", c->density, k->density_unit);
-        fprintf(to, "%-22s %-18s", k->name, density);
+        char density[32];
+        fprintf(to, "%-22s %-18s", bench_cases[c->id].name, format_density(c, density, sizeof density));
         print_limit(b, to, c->id, c->density, 1.0);
         print_limit(b, to, c->id, c->density, RULE);
         fprintf(to, "\n");
     }
-    fprintf(to, ">= means: at the largest size measured, too. Where the data stays on the device for many launches, "
+    fprintf(to, ">= means: at the largest size measured, too; from: at the largest, but not at the smallest. Where the "
+                "data stays on the device for many launches, "
                 "compare the "
                 "kernels alone instead.\n");
 }
@@ -88,21 +90,20 @@ static void print_cells(const struct bench *b, FILE *to)
 {
     char size[32], t[7][32];
     heading(to, "Every kernel: round trip on each side, kernel alone on the device and on mapped memory (medians)");
-    fprintf(to, "%-19s %9s %10s |%9s %9s %9s %9s %9s %7s |%9s %9s %7s\n", "kernel", "size", "density", "pageable",
+    fprintf(to, "%-19s %9s %17s |%9s %9s %9s %9s %9s %7s |%9s %9s %7s\n", "kernel", "size", "density", "pageable",
             "pinned", "mapped", "regist.", "wr.comb.", "spread", "on device", "on host", "ratio");
     for (unsigned i = 0; i < b->cell_count; i++) {
         const struct cell *c = &b->cells[i];
         const struct spread *m = &c->trip[SIDE_MAPPED];
-        char density[32] = "";
-        if (bench_cases[c->id].density_unit) snprintf(density, sizeof density, "%.10g", c->density);
+        char density[32];
         for (int side = 0; side < SIDES; side++)
             if (c->trip[side].samples)
                 format_ns(c->trip[side].median, t[side], 32);
             else
                 snprintf(t[side], 32, "-");
-        fprintf(to, "%-19s %9s %10s |%9s %9s %9s %9s %9s %5.0f %% |%9s %9s %6.1fx\n", bench_cases[c->id].name,
-                format_bytes(c->bytes, size, sizeof size), density, t[0], t[1], t[2], t[3], t[4],
-                m->median > 0 ? 50 * (m->p90 - m->p10) / m->median : 0,
+        fprintf(to, "%-19s %9s %17s |%9s %9s %9s %9s %9s %5.0f %% |%9s %9s %6.1fx\n", bench_cases[c->id].name,
+                format_bytes(c->bytes, size, sizeof size), format_density(c, density, sizeof density), t[0], t[1], t[2],
+                t[3], t[4], m->median > 0 ? 50 * (m->p90 - m->p10) / m->median : 0,
                 format_ns(c->kernel[SIDE_PAGEABLE].median, t[5], 32),
                 format_ns(c->kernel[SIDE_MAPPED].median, t[6], 32),
                 c->kernel[SIDE_MAPPED].median / c->kernel[SIDE_PAGEABLE].median);
@@ -155,6 +156,14 @@ static void print_atomics(const struct bench *b, FILE *to)
     }
 }
 
+static void print_tune(const struct tune_row *t, FILE *to)
+{
+    fprintf(to, "  %-52s %6.1f  %s %u blocks%s", t->name, t->gbs, t->grids ? "from" : "with", t->blocks,
+            t->grids ? " on;" : "");
+    for (unsigned g = 0; g < t->grids; g++) fprintf(to, " %u: %.1f", t->grid[g], t->grid_gbs[g]);
+    fprintf(to, "\n");
+}
+
 static void print_bandwidth(const struct bench *b, FILE *to)
 {
     const struct bandwidth *w = &b->bandwidth;
@@ -166,8 +175,7 @@ static void print_bandwidth(const struct bench *b, FILE *to)
             "write %.1f (%.0f %%)\n",
             w->default_read, w->default_write, w->zero_read, 100 * w->zero_read / w->copy_h2d, w->zero_write,
             100 * w->zero_write / w->copy_d2h);
-    for (unsigned i = 0; i < b->tune_count; i++)
-        fprintf(to, "  %-60s %6.1f  with %u blocks\n", b->tunes[i].name, b->tunes[i].gbs, b->tunes[i].blocks);
+    for (unsigned i = 0; i < b->tune_count; i++) print_tune(&b->tunes[i], to);
 }
 
 static void print_overlap(const struct bench *b, FILE *to)

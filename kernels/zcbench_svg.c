@@ -1,5 +1,6 @@
 #include "kernels/zcbench_svg.h"
 #include <math.h>
+#include <string.h>
 #include "kernels/zcbench.h"
 
 void svg_begin(FILE *to, double width, double height)
@@ -32,6 +33,11 @@ void svg_text(FILE *to, double x, double y, const char *anchor, int size, const 
     fputs("</text>\n", to);
 }
 
+void svg_line(FILE *to, double x1, double y1, double x2, double y2, const char *style)
+{
+    fprintf(to, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n", x1, y1, x2, y2, style);
+}
+
 void svg_bar(FILE *to, double x, double y, double width, double height, const char *colour, const char *tip)
 {
     fprintf(to,
@@ -60,26 +66,21 @@ static void tick_text(enum axis axis, double value, char *text, size_t size)
         snprintf(text, size, "%g us", value / 1e3);
 }
 
-static void line(FILE *to, double x1, double y1, double x2, double y2, const char *style)
-{
-    fprintf(to, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n", x1, y1, x2, y2, style);
-}
-
 void chart_frame(const struct chart *c)
 {
     static const char grid[] = "stroke=\"#dddddd\"";
     char text[32];
     double factor = c->x_axis == AXIS_BYTES ? 16 : 10;
-    svg_text(c->to, c->left + c->width / 2, c->top - 12, "middle", 14, "#222222", c->title);
+    svg_text(c->to, c->left + c->width / 2, c->top - 28, "middle", 14, "#222222", c->title);
     svg_text(c->to, c->left + c->width / 2, c->top + c->height + 34, "middle", 11, "#444444", c->x_title);
     double first = c->x_axis == AXIS_BYTES ? exp2(ceil(log2(c->x_min))) : pow(10, ceil(log10(c->x_min) - 1e-6));
     for (double x = first; x <= c->x_max * 1.001; x *= factor) {
-        line(c->to, at_x(c, x), c->top, at_x(c, x), c->top + c->height, grid);
+        svg_line(c->to, at_x(c, x), c->top, at_x(c, x), c->top + c->height, grid);
         tick_text(c->x_axis, x, text, sizeof text);
         svg_text(c->to, at_x(c, x), c->top + c->height + 16, "middle", 10, "#444444", text);
     }
     for (double y = pow(10, ceil(log10(c->y_min) - 1e-6)); y <= c->y_max * 1.001; y *= 10) {
-        line(c->to, c->left, at_y(c, y), c->left + c->width, at_y(c, y), grid);
+        svg_line(c->to, c->left, at_y(c, y), c->left + c->width, at_y(c, y), grid);
         tick_text(AXIS_NS, y, text, sizeof text);
         svg_text(c->to, c->left - 6, at_y(c, y) + 3, "end", 10, "#444444", text);
     }
@@ -100,17 +101,20 @@ void chart_line(struct chart *c, const char *name, const char *colour, bool dash
         if (y[i] > 0)
             fprintf(c->to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"%s\"/>\n", at_x(c, x[i]), at_y(c, y[i]),
                     colour);
-    double legend_y = c->top + 14 + 15 * c->legends++;
+    double at = c->left + c->legend_x, legend_y = c->top - 9;
+    c->legend_x += 38 + 5.8 * (double)strlen(name);
     snprintf(style, sizeof style, "stroke=\"%s\" stroke-width=\"2\"%s", colour, dash);
-    line(c->to, c->left + 8, legend_y - 4, c->left + 28, legend_y - 4, style);
-    svg_text(c->to, c->left + 33, legend_y, "start", 11, "#222222", name);
+    svg_line(c->to, at, legend_y - 4, at + 20, legend_y - 4, style);
+    svg_text(c->to, at + 24, legend_y, "start", 11, "#222222", name);
 }
 
-void chart_mark(const struct chart *c, double x, const char *word)
+void chart_mark(struct chart *c, double x, const char *words)
 {
     if (!(x > c->x_min && x < c->x_max)) return;
-    line(c->to, at_x(c, x), c->top, at_x(c, x), c->top + c->height, "stroke=\"#222222\" stroke-dasharray=\"2 3\"");
-    bool right = at_x(c, x) > c->left + c->width * 0.6;
-    svg_text(c->to, at_x(c, x) + (right ? -4 : 4), c->top + c->height - 8, right ? "end" : "start", 10, "#222222",
-             word);
+    bool right = at_x(c, x) > c->left + c->width * 0.4;
+    svg_line(c->to, at_x(c, x), c->top, at_x(c, x), c->top + c->height, "stroke=\"#222222\" stroke-dasharray=\"2 3\"");
+    double words_x = at_x(c, x) + (right ? -4 : 4), words_y = c->top + 14 + 14 * c->marks++;
+    fputs("<g paint-order=\"stroke\" stroke=\"#ffffff\" stroke-width=\"3\">", c->to); /* legible over other lines */
+    svg_text(c->to, words_x, words_y, right ? "end" : "start", 10, "#222222", words);
+    fputs("</g>\n", c->to);
 }

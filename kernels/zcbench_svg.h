@@ -13,19 +13,27 @@ struct chart {
     enum axis x_axis;
     double x_min, x_max, y_min, y_max; /* data, all positive */
     const char *title, *x_title;
-    unsigned legends;
+    double legend_x; /* where the next name of the legend goes, from `left` on */
+    unsigned marks;
 };
 
 void svg_begin(FILE *to, double width, double height);
 void svg_end(FILE *to);
 void svg_text(FILE *to, double x, double y, const char *anchor, int size, const char *colour, const char *text);
+void svg_line(FILE *to, double x1, double y1, double x2, double y2, const char *style);
 void svg_bar(FILE *to, double x, double y, double width, double height, const char *colour, const char *tip);
 
 void chart_frame(const struct chart *chart);
 /* Points whose y is not positive are left out. */
 void chart_line(struct chart *chart, const char *name, const char *colour, bool dashed, const double *x,
                 const double *y, unsigned count);
-/* A vertical line with a word beside it; nothing if x is outside the chart. */
-void chart_mark(const struct chart *chart, double x, const char *word);
+/* A vertical line with words beside it, those of the second line below those of the first; nothing if x is outside. */
+void chart_mark(struct chart *chart, double x, const char *words);
+
+/* map.c: the decision map, MAP_HEIGHT high. */
+struct bench;
+#define MAP_ROWS   10
+#define MAP_HEIGHT 290
+void map_draw(const struct bench *bench, FILE *to, double left, double top, double width);
 
 #endif

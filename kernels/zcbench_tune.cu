@@ -1,45 +1,15 @@
-/* Variants of the streaming kernels over mapped memory: access width, loads in flight, order of the accesses, cache
- * hints, the bulk copy engine of sm_90, and the number of blocks. One run tells which of them the bus likes best.
- * Templates, so they are for the GPU alone; what wins becomes the bundled kernel. */
+/* What a streaming kernel over mapped memory is limited by: width of the accesses, loads in flight a thread, the bulk
+ * copy engine of sm_90, the number of blocks; and what happens when every block reads the same bytes. Templates, so
+ * they are for the GPU alone. Order of the accesses and cache hints made no difference on an H200 and are not here. */
 #include <string.h>
 #include "kernels/common.cuh"
 #include "kernels/zcbench.h"
 
-enum order {
-    ORDER_GRID,
-    ORDER_TILE,
-    ORDER_CHUNK
-}; /* neighbours: the whole grid's, the block's, each block its own part */
-enum hint { HINT_NONE, HINT_L2_128, HINT_L2_256, HINT_STREAMING };
+#define SAME_BYTES (64 * KIB) /* what every block reads in the "same" variants; a power of two */
 
 struct alignas(4) word1 {
     unsigned word[1];
 };
-struct alignas(8) word2 {
-    unsigned word[2];
-};
-
-template <typename T, int HINT> __device__ static inline T load(const T *from)
-{
-    if constexpr (sizeof(T) == 16 && HINT != HINT_NONE) {
-        T q;
-        if constexpr (HINT == HINT_L2_128)
-            asm volatile("ld.global.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4];"
-                         : "=r"(q.word[0]), "=r"(q.word[1]), "=r"(q.word[2]), "=r"(q.word[3])
-                         : "l"(from));
-        else if constexpr (HINT == HINT_L2_256)
-            asm volatile("ld.global.L2::256B.v4.u32 {%0,%1,%2,%3}, [%4];"
-                         : "=r"(q.word[0]), "=r"(q.word[1]), "=r"(q.word[2]), "=r"(q.word[3])
-                         : "l"(from));
-        else
-            asm volatile("ld.global.cs.v4.u32 {%0,%1,%2,%3}, [%4];"
-                         : "=r"(q.word[0]), "=r"(q.word[1]), "=r"(q.word[2]), "=r"(q.word[3])
-                         : "l"(from));
-        return q;
-    } else {
-        return *from;
-    }
-}
 
 template <typename T> __device__ static inline unsigned long long sum_of(const T &q)
 {
@@ -49,33 +19,29 @@ template <typename T> __device__ static inline unsigned long long sum_of(const T
     return sum;
 }
 
-/* `count` is a multiple of all that any grid takes in one turn; the caller sees to it. */
-template <typename T, int FLIGHT, int ORDER, int HINT>
-__global__ void tune_read(const T *data, size_t count, unsigned long long *partial)
+template <typename T, int FLIGHT> __global__ void tune_read(const T *data, size_t count, unsigned long long *partial)
 {
     unsigned long long sum = 0;
-    size_t spacing = ORDER == ORDER_GRID ? (size_t)gridDim.x * blockDim.x : blockDim.x;
-    size_t i = threadIdx.x, end = count, step = (size_t)gridDim.x * blockDim.x * FLIGHT;
-    if (ORDER == ORDER_GRID) {
-        i += (size_t)blockIdx.x * blockDim.x;
-    } else if (ORDER == ORDER_TILE) {
-        i += (size_t)blockIdx.x * blockDim.x * FLIGHT;
-    } else {
-        size_t part = (count + gridDim.x - 1) / gridDim.x, tile = (size_t)blockDim.x * FLIGHT;
-        part = (part + tile - 1) / tile * tile;
-        i += part * blockIdx.x;
-        if (part * (blockIdx.x + 1) < end) end = part * (blockIdx.x + 1);
-        step = tile;
-    }
-    for (; i < end; i += step) {
+    size_t spacing = (size_t)gridDim.x * blockDim.x;
+    for (size_t i = threadIdx.x + (size_t)blockIdx.x * blockDim.x; i < count; i += spacing * FLIGHT) {
         T q[FLIGHT];
 #pragma unroll
         for (int k = 0; k < FLIGHT; k++)
-            if (i + k * spacing < end) q[k] = load<T, HINT>(data + i + k * spacing);
+            if (i + k * spacing < count) q[k] = data[i + k * spacing];
 #pragma unroll
         for (int k = 0; k < FLIGHT; k++)
-            if (i + k * spacing < end) sum += sum_of(q[k]);
+            if (i + k * spacing < count) sum += sum_of(q[k]);
     }
+    sum = zc_block_sum(sum);
+    if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+/* Every block reads all of the same data: from its beginning, or each block from a place of its own on, and around. */
+template <bool APART> __global__ void tune_read_same(const zc_quad *data, size_t count, unsigned long long *partial)
+{
+    size_t start = APART ? count * blockIdx.x / gridDim.x : 0;
+    unsigned long long sum = 0;
+    for (size_t i = threadIdx.x; i < count; i += blockDim.x) sum += sum_of(data[(start + i) & (count - 1)]);
     sum = zc_block_sum(sum);
     if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
@@ -129,92 +95,88 @@ __global__ void tune_read_bulk(const zc_quad *data, size_t count, unsigned long 
 #endif
 }
 
-template <typename T, int FLIGHT, int ORDER, int HINT>
-__global__ void tune_write(T *data, size_t count, unsigned long long *)
+template <typename T> __global__ void tune_write(T *data, size_t count, unsigned long long *)
 {
-    size_t spacing = ORDER == ORDER_GRID ? (size_t)gridDim.x * blockDim.x : blockDim.x;
-    size_t i = threadIdx.x + (size_t)blockIdx.x * blockDim.x * (ORDER == ORDER_GRID ? 1 : FLIGHT);
-    size_t step = (size_t)gridDim.x * blockDim.x * FLIGHT;
-    for (; i < count; i += step) {
+    for (size_t i = threadIdx.x + (size_t)blockIdx.x * blockDim.x; i < count; i += (size_t)gridDim.x * blockDim.x) {
+        T q;
 #pragma unroll
-        for (int k = 0; k < FLIGHT; k++) {
-            size_t at = i + k * spacing;
-            if (at >= count) continue;
-            T q;
-#pragma unroll
-            for (unsigned w = 0; w < sizeof(T) / 4; w++) q.word[w] = (unsigned)at + w;
-            if constexpr (HINT == HINT_STREAMING && sizeof(T) == 16)
-                asm volatile("st.global.cs.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(data + at), "r"(q.word[0]),
-                             "r"(q.word[1]), "r"(q.word[2]), "r"(q.word[3])
-                             : "memory");
-            else
-                data[at] = q;
-        }
+        for (unsigned w = 0; w < sizeof(T) / 4; w++) q.word[w] = (unsigned)i + w;
+        data[i] = q;
     }
 }
 
 typedef void (*runner)(void *data, size_t bytes, unsigned blocks, unsigned long long *partial);
 
-template <typename T, int FLIGHT, int ORDER, int HINT>
+template <typename T, int FLIGHT>
 static void run_read(void *data, size_t bytes, unsigned blocks, unsigned long long *partial)
 {
-    tune_read<T, FLIGHT, ORDER, HINT><<<blocks, ZC_BLOCK>>>((const T *)data, bytes / sizeof(T), partial);
+    tune_read<T, FLIGHT><<<blocks, ZC_BLOCK>>>((const T *)data, bytes / sizeof(T), partial);
+}
+template <bool APART> static void run_same(void *data, size_t, unsigned blocks, unsigned long long *partial)
+{
+    tune_read_same<APART><<<blocks, ZC_BLOCK>>>((const zc_quad *)data, SAME_BYTES / 16, partial);
 }
 template <int STAGE, int STAGES>
 static void run_bulk(void *data, size_t bytes, unsigned blocks, unsigned long long *partial)
 {
     tune_read_bulk<STAGE, STAGES><<<blocks, ZC_BLOCK>>>((const zc_quad *)data, bytes / 16, partial);
 }
-template <typename T, int FLIGHT, int ORDER, int HINT>
-static void run_write(void *data, size_t bytes, unsigned blocks, unsigned long long *partial)
+template <typename T> static void run_write(void *data, size_t bytes, unsigned blocks, unsigned long long *partial)
 {
-    tune_write<T, FLIGHT, ORDER, HINT><<<blocks, ZC_BLOCK>>>((T *)data, bytes / sizeof(T), partial);
+    tune_write<T><<<blocks, ZC_BLOCK>>>((T *)data, bytes / sizeof(T), partial);
 }
 
-struct variant {
+enum variant_kind { STREAM_READ, STREAM_BULK, STREAM_WRITE, SAME_READ };
+
+static const struct variant {
     const char *name;
     runner run;
-    bool writes, bulk;
-};
-static const struct variant variants[] = {
-    {"read 4 B, 1 in flight", run_read<word1, 1, ORDER_GRID, HINT_NONE>, false, false},
-    {"read 4 B, 4 in flight", run_read<word1, 4, ORDER_GRID, HINT_NONE>, false, false},
-    {"read 8 B, 4 in flight", run_read<word2, 4, ORDER_GRID, HINT_NONE>, false, false},
-    {"read 16 B, 1 in flight", run_read<zc_quad, 1, ORDER_GRID, HINT_NONE>, false, false},
-    {"read 16 B, 4 in flight", run_read<zc_quad, 4, ORDER_GRID, HINT_NONE>, false, false},
-    {"read 16 B, 8 in flight", run_read<zc_quad, 8, ORDER_GRID, HINT_NONE>, false, false},
-    {"read 16 B, 2 in flight, tiles", run_read<zc_quad, 2, ORDER_TILE, HINT_NONE>, false, false},
-    {"read 16 B, 4 in flight, tiles", run_read<zc_quad, 4, ORDER_TILE, HINT_NONE>, false, false},
-    {"read 16 B, 8 in flight, tiles", run_read<zc_quad, 8, ORDER_TILE, HINT_NONE>, false, false},
-    {"read 16 B, 4 in flight, a part a block", run_read<zc_quad, 4, ORDER_CHUNK, HINT_NONE>, false, false},
-    {"read 16 B, 4 in flight, tiles, L2 128 B", run_read<zc_quad, 4, ORDER_TILE, HINT_L2_128>, false, false},
-    {"read 16 B, 4 in flight, tiles, L2 256 B", run_read<zc_quad, 4, ORDER_TILE, HINT_L2_256>, false, false},
-    {"read 16 B, 4 in flight, tiles, streaming", run_read<zc_quad, 4, ORDER_TILE, HINT_STREAMING>, false, false},
-    {"read bulk 2 KiB, 4 in flight", run_bulk<2048, 4>, false, true},
-    {"read bulk 8 KiB, 4 in flight", run_bulk<8192, 4>, false, true},
-    {"read bulk 16 KiB, 2 in flight", run_bulk<16384, 2>, false, true},
-    {"write 4 B", run_write<word1, 1, ORDER_GRID, HINT_NONE>, true, false},
-    {"write 16 B", run_write<zc_quad, 1, ORDER_GRID, HINT_NONE>, true, false},
-    {"write 16 B, 4 a thread, tiles", run_write<zc_quad, 4, ORDER_TILE, HINT_NONE>, true, false},
-    {"write 16 B, streaming", run_write<zc_quad, 1, ORDER_GRID, HINT_STREAMING>, true, false},
+    enum variant_kind kind;
+} variants[] = {
+    {"read 16 B, 4 in flight", run_read<zc_quad, 4>,
+     STREAM_READ}, /* as stream_read; the first is also run on huge pages */
+    {"read 16 B, 1 in flight", run_read<zc_quad, 1>, STREAM_READ},
+    {"read 4 B, 4 in flight", run_read<word1, 4>, STREAM_READ},
+    {"read 4 B, 1 in flight", run_read<word1, 1>, STREAM_READ},
+    {"read bulk 8 KiB, 4 in flight a block", run_bulk<8192, 4>, STREAM_BULK},
+    {"write 16 B", run_write<zc_quad>, STREAM_WRITE},
+    {"write 4 B", run_write<word1>, STREAM_WRITE},
+    {"every block reads the same 64 KiB", run_same<false>, SAME_READ},
+    {"... each from another place on", run_same<true>, SAME_READ},
 };
 
 struct tuner {
     cudaEvent_t from, to;
     unsigned long long *partial;
+    unsigned long long stream_sum, same_sum; /* of the whole data, and of one block's share; 0: not known yet */
 };
 
 /* This file's kernels are missing where neither their code nor a compiler for it is: then nothing is tuned. */
 static bool runs_here(void *data, unsigned long long *partial)
 {
-    run_read<word1, 1, ORDER_GRID, HINT_NONE>(data, sizeof(word1), 1, partial);
+    run_read<word1, 1>(data, sizeof(word1), 1, partial);
     cudaError_t e = cudaGetLastError();
     return e == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess;
 }
 
-/* Median GB/s of `times` runs; with `sum`, the sum that the variant found. */
+static bool sum_check(struct tuner *t, const struct variant *v, unsigned blocks)
+{
+    unsigned long long host[PARTIALS_MAX], sum = 0;
+    if (v->kind == STREAM_WRITE) return true;
+    if (!TRY(cudaMemcpy(host, t->partial, blocks * sizeof *host, cudaMemcpyDeviceToHost))) return false;
+    for (unsigned b = 0; b < blocks; b++) sum += host[b];
+    unsigned long long *known = v->kind == SAME_READ ? &t->same_sum : &t->stream_sum;
+    unsigned long long times = v->kind == SAME_READ ? blocks : 1;
+    if (!*known) *known = sum / times;
+    if (sum == *known * times) return true;
+    fprintf(stderr, "zcbench: \"%s\" with %u blocks gives the sum %llu instead of %llu\n", v->name, blocks, sum,
+            *known * times);
+    return false;
+}
+
+/* Median GB/s of `times` runs. */
 static bool run_variant(struct tuner *t, const struct variant *v, void *data, size_t bytes, unsigned blocks,
-                        unsigned times, double *gbs, unsigned long long *sum)
+                        unsigned times, double *gbs)
 {
     double samples[16];
     for (unsigned i = 0; i <= times; i++) { /* the first is not counted */
@@ -226,56 +188,46 @@ static bool run_variant(struct tuner *t, const struct variant *v, void *data, si
             return false;
         if (i) samples[i - 1] = ms * 1e6;
     }
-    *gbs = bytes / spread_of(samples, times).median;
-    unsigned long long host[PARTIALS_MAX];
-    *sum = 0;
-    if (v->writes) return true;
-    if (!TRY(cudaMemcpy(host, t->partial, blocks * sizeof *host, cudaMemcpyDeviceToHost))) return false;
-    for (unsigned b = 0; b < blocks; b++) *sum += host[b];
-    return true;
+    double moved = v->kind == SAME_READ ? (double)SAME_BYTES * blocks : (double)bytes;
+    *gbs = moved / spread_of(samples, times).median;
+    return sum_check(t, v, blocks);
 }
 
-static bool tune_buffer(struct bench *bench, struct tuner *t, void *data, size_t bytes, const char *memory,
-                        bool read_only_best)
+static bool tune_row(struct bench *bench, struct tuner *t, const struct variant *v, void *data, size_t bytes,
+                     const char *memory)
 {
-    unsigned sms = (unsigned)bench->machine.sms,
-             grids[] = {sms / 8 + 1, sms / 4, sms / 2, sms, 2 * sms, 4 * sms, 8 * sms};
-    unsigned times = bench->quick ? 2 : 5;
-    unsigned long long expected = 0;
-    int major = 0;
-    if (!TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, bench->machine.device))) return false;
-    for (const struct variant &v : variants) {
-        struct tune_row best = {};
-        if ((v.bulk && major < 9) || (v.writes && read_only_best)) continue;
-        for (unsigned grid : grids) {
-            double gbs;
-            unsigned long long sum;
-            if (grid > PARTIALS_MAX || grid == 0) continue;
-            if (!run_variant(t, &v, data, bytes, grid, times, &gbs, &sum)) return false;
-            if (!v.writes && !expected) expected = sum;
-            if (!v.writes && sum != expected) {
-                fprintf(stderr, "zcbench: \"%s\" with %u blocks gives the sum %llu instead of %llu\n", v.name, grid,
-                        sum, expected);
-                return false;
-            }
-            if (gbs > best.gbs) best.gbs = gbs, best.blocks = grid;
-        }
-        snprintf(best.name, sizeof best.name, "%s%s", v.name, memory);
-        if (bench->tune_count < TUNES_MAX) bench->tunes[bench->tune_count++] = best;
-        double *top = v.writes ? &bench->bandwidth.zero_write : &bench->bandwidth.zero_read;
-        if (best.gbs > *top) *top = best.gbs;
+    unsigned sms = (unsigned)bench->machine.sms;
+    const unsigned grids[] = {2, 8, sms / 4, sms / 2, sms, 2 * sms, 4 * sms};
+    struct tune_row row = {};
+    snprintf(row.name, sizeof row.name, "%s%s", v->name, memory);
+    for (unsigned grid : grids) {
+        double gbs;
+        if (grid > PARTIALS_MAX || !grid || (row.grids && grid <= row.grid[row.grids - 1])) continue;
+        if (!run_variant(t, v, data, bytes, grid, bench->quick ? 2 : 5, &gbs)) return false;
+        row.grid[row.grids] = grid;
+        row.grid_gbs[row.grids++] = gbs;
+        if (gbs > row.gbs) row.gbs = gbs;
     }
+    for (unsigned g = row.grids; g-- > 0;)
+        if (row.grid_gbs[g] > row.gbs * 0.99) row.blocks = row.grid[g];
+    if (bench->tune_count < TUNES_MAX) bench->tunes[bench->tune_count++] = row;
+    double *top = v->kind == STREAM_WRITE ? &bench->bandwidth.zero_write : &bench->bandwidth.zero_read;
+    if (v->kind != SAME_READ && row.gbs > *top) *top = row.gbs;
     return true;
 }
 
 extern "C" bool tune_measure(struct bench *bench, void *mapped, void *mapped_huge, size_t bytes)
 {
-    struct tuner t;
+    struct tuner t = {};
+    int major = 0;
     bool ok = TRY(cudaEventCreate(&t.from)) && TRY(cudaEventCreate(&t.to)) &&
-              TRY(cudaMalloc((void **)&t.partial, PARTIALS_MAX * sizeof *t.partial));
-    if (ok && runs_here(mapped, t.partial))
-        ok = tune_buffer(bench, &t, mapped, bytes, "", false) &&
-             (!mapped_huge || tune_buffer(bench, &t, mapped_huge, bytes, " (huge pages)", true));
+              TRY(cudaMalloc((void **)&t.partial, PARTIALS_MAX * sizeof *t.partial)) &&
+              TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, bench->machine.device));
+    if (ok && runs_here(mapped, t.partial)) {
+        if (mapped_huge) ok = tune_row(bench, &t, &variants[0], mapped_huge, bytes, " (huge pages)");
+        for (const struct variant &v : variants)
+            if (ok && (v.kind != STREAM_BULK || major >= 9)) ok = tune_row(bench, &t, &v, mapped, bytes, "");
+    }
     cudaEventDestroy(t.from);
     cudaEventDestroy(t.to);
     cudaFree(t.partial);

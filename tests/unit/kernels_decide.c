@@ -3,6 +3,13 @@
 #include <stdint.h>
 #include "kernels/zcbench.h"
 
+/* The real table is beside the kernels, in a file for the GPU. */
+const struct bench_case bench_cases[CASES] = {
+    [CASE_READ] = {"stream_read", "", DATA_IN, NULL, 0},
+    [CASE_GATHER] = {"gather", "", DATA_IN, "fraction", 0},
+    [CASE_LOOKUP] = {"lookup", "", DATA_IN, "look-ups", 0},
+};
+
 static struct spread took(double ns) { return (struct spread){ns, ns, ns, 5}; }
 
 /* A cell of stream_read whose explicit copies take 100 ns and whose zero-copy takes `zero`. */
@@ -54,6 +61,25 @@ Test(crossover, a_loss_between_two_wins_does_not_end_the_curve)
     cr_assert_eq(faster_up_to(&b, 1.0), SIZE_MAX);
 }
 
+Test(crossover, a_curve_that_begins_with_a_loss_and_ends_with_a_win_has_a_size_to_begin_at)
+{
+    static struct bench wins_late, wins_early, wins_between;
+    add(&wins_late, 1024, 300);
+    add(&wins_late, 4096, 200);
+    add(&wins_late, 16384, 50);
+    cr_assert_eq(faster_up_to(&wins_late, 1.0), SIZE_MAX);
+    size_t at = crossover_from(&wins_late, CASE_READ, 1, 1.0);
+    cr_assert(at > 8000 && at < 8400, "half of the ratios and of the sizes, by logarithms: %zu", at);
+    add(&wins_early, 1024, 50);
+    add(&wins_early, 4096, 200);
+    add(&wins_early, 16384, 50);
+    cr_assert_eq(crossover_from(&wins_early, CASE_READ, 1, 1.0), 0);
+    add(&wins_between, 1024, 200);
+    add(&wins_between, 4096, 50);
+    add(&wins_between, 16384, 200);
+    cr_assert_eq(crossover_from(&wins_between, CASE_READ, 1, 1.0), 0);
+}
+
 Test(crossover, other_kernels_and_densities_are_left_out)
 {
     static struct bench b;
@@ -94,4 +120,17 @@ Test(format, times_and_sizes_have_three_digits_and_a_unit)
     cr_assert_str_eq(format_bytes(4, text, sizeof text), "4 B");
     cr_assert_str_eq(format_bytes(64 * KIB, text, sizeof text), "64 KiB");
     cr_assert_str_eq(format_bytes(3 * MIB / 2, text, sizeof text), "1.5 MiB");
+}
+
+Test(format, a_density_is_said_in_the_words_of_its_case)
+{
+    char text[32];
+    struct cell cell = {.id = CASE_READ, .density = 1};
+    cr_assert_str_eq(format_density(&cell, text, sizeof text), "");
+    cell = (struct cell){.id = CASE_GATHER, .density = 0x1p-20};
+    cr_assert_str_eq(format_density(&cell, text, sizeof text), "1/1048576 of words");
+    cell.density = 1;
+    cr_assert_str_eq(format_density(&cell, text, sizeof text), "all words");
+    cell = (struct cell){.id = CASE_LOOKUP, .density = 16384};
+    cr_assert_str_eq(format_density(&cell, text, sizeof text), "16384 look-ups");
 }

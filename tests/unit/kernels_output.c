@@ -31,7 +31,7 @@ static void fill(struct bench *b)
         (struct kind_row){.name = "io", .call = "cudaHostRegister(IoMemory)", .error = "1 cudaErrorInvalidValue"};
     b->wrongs[b->wrong_count++] = (struct wrong_row){"free() of pinned memory", "the process dies: Aborted"};
     b->atomics[b->atomic_count++] = (struct atomic_row){"GPU alone", "device", 10, 10, 5};
-    b->tunes[b->tune_count++] = (struct tune_row){"read 16 B", 132, 50};
+    b->tunes[b->tune_count++] = (struct tune_row){"read 16 B", 132, 50, 2, {66, 132}, {25, 50}};
     b->bars[b->bar_count++] = (struct bar){0, 0, 0, 10, 2000};
     b->bars[b->bar_count++] = (struct bar){2, 1, 0, 10, 1000};
 }
@@ -71,6 +71,63 @@ Test(output, an_empty_bench_is_json_too)
     print_json(&b, f);
     cr_assert_eq(fclose(f), 0);
     accepted_by("import json,sys; json.load(open(sys.argv[1]))", path);
+}
+
+static char *printed(const struct bench *b)
+{
+    char *text;
+    size_t length;
+    FILE *f = open_memstream(&text, &length);
+    print_json(b, f);
+    cr_assert_eq(fclose(f), 0);
+    return text;
+}
+
+Test(output, json_that_is_loaded_is_printed_alike)
+{
+    char path[] = "/tmp/zcbench-load-XXXXXX";
+    static struct bench b, loaded;
+    fill(&b);
+    snprintf(b.machine.date, sizeof b.machine.date, "2026-11-30");
+    b.overlap_ns[1] = 5;
+    char *text = printed(&b);
+    FILE *f = fdopen(mkstemp(path), "w");
+    fputs(text, f);
+    cr_assert_eq(fclose(f), 0);
+    cr_assert(bench_load(&loaded, path));
+    cr_assert_str_eq(printed(&loaded), text);
+    unlink(path);
+}
+
+Test(output, what_zcbench_did_not_write_is_not_loaded)
+{
+    static const char *const texts[] = {"", "{", "[]", "{\"schema\": \"zcbench-0\"}", "{\"schema\": 1}"};
+    static struct bench b;
+    cr_assert_not(bench_load(&b, "/nowhere/at/all.json"));
+    for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char path[] = "/tmp/zcbench-bad-XXXXXX";
+        FILE *f = fdopen(mkstemp(path), "w");
+        fputs(texts[i], f);
+        cr_assert_eq(fclose(f), 0);
+        cr_assert_not(bench_load(&b, path), "%s", texts[i]);
+        unlink(path);
+    }
+}
+
+Test(output, json_of_other_shapes_is_loaded_as_far_as_it_goes)
+{
+    char path[] = "/tmp/zcbench-odd-XXXXXX";
+    static struct bench b;
+    FILE *f = fdopen(mkstemp(path), "w");
+    fputs("{\"schema\": \"zcbench-1\", \"cells\": [{\"kernel\": \"no such\"}, 5, {\"kernel\": \"stream_read\", "
+          "\"round_trip_ns\": {\"mapped\": [1, 2, 3, 4, 5]}}], \"tuning\": [{\"by_blocks\": [[], 3]}], "
+          "\"machine\": 7}",
+          f);
+    cr_assert_eq(fclose(f), 0);
+    cr_assert(bench_load(&b, path));
+    cr_assert_eq(b.cell_count, 1);
+    cr_assert_eq(b.cells[0].trip[SIDE_MAPPED].samples, 4);
+    unlink(path);
 }
 
 Test(output, csv_has_as_many_fields_in_each_line)
