@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "shim/gate.h"
 #include "shim/lock.h"
 
 struct window;
@@ -94,6 +95,12 @@ CUresult context_wait_blocking(struct context *context);
 /* After a wait by the program itself that began when gate_work() was `work`. */
 void context_waited_all(struct context *context, uint64_t work);
 void context_waited_blocking(struct context *context, uint64_t work);
+
+/* Nothing was submitted since a complete wait: no driver call. */
+static inline bool context_known_idle(const struct context *context)
+{
+    return atomic_load_explicit(&context->done_all, memory_order_acquire) == gate_work();
+}
 
 /* Would an operation enqueued in `stream` now start at once? An event recorded there is asked (facts.md: cuStreamQuery misses
  * the legacy stream). Does not wait. False when it cannot be told. */

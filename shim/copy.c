@@ -126,7 +126,9 @@ static bool copy_may_outrun_legacy(const struct copy_request *r)
 static CUresult copy_wait(const struct copy_request *r)
 {
     if (r->stream == CU_STREAM_LEGACY) return context_wait_blocking(r->context);
-    if (copy_may_outrun_legacy(r)) return context_stream_idle(r->context, r->stream) ? CUDA_SUCCESS : shim.real.cuStreamSynchronize(r->stream);
+    /* Asked before any event is recorded in the stream, which would itself wait for the legacy one. */
+    if (copy_may_outrun_legacy(r))
+        return context_known_idle(r->context) ? CUDA_SUCCESS : shim.real.cuStreamSynchronize(r->stream);
     return context_stream_wait(r->context, r->stream);
 }
 

@@ -152,7 +152,7 @@ __attribute__((visibility("hidden"), used)) struct route_answer route_lookup(voi
     const struct route_answer forward = {NULL, 0};
     if (!find_dlsym() || !is_driver_name(name)) return forward;
     shim_start();
-    if (!shim_active() || route_in_driver(caller)) return forward;
+    if (route_in_driver(caller)) return forward;
     if (handle == RTLD_NEXT) {
         /* From the main program, "next" starts with this library; from any other object it starts behind us. */
         struct object_search caller_object = object_of(caller), main_object = object_of((void *)_r_debug.r_map->l_ld);
@@ -164,7 +164,7 @@ __attribute__((visibility("hidden"), used)) struct route_answer route_lookup(voi
         found = route_real_dlsym(RTLD_NEXT, name);
         pseudo = true;
     }
-    if (found && driver_resolve(pseudo ? RTLD_NEXT : handle)) {
+    if (found && shim_active() && driver_resolve(pseudo ? RTLD_NEXT : handle)) {
         void *hook = route_replace(found);
         if (hook != found) atomic_fetch_add_explicit(&route.by_dlsym, 1, memory_order_relaxed);
         found = hook;
