@@ -58,9 +58,11 @@ $(BUILD)/tests/hostmem/device_shared: tests/hostmem/device.cu
 	$(NVCC) $(NVCCFLAGS) -cudart shared $< -o $@
 ALL += $(if $(SAN),,$(BUILD)/tests/hostmem/device $(BUILD)/tests/hostmem/device_shared)
 
+HOSTMEM_FAULTS := cuMemHostRegister_v2:0:801 cuMemHostRegister_v2:1:712 cuMemHostRegister_v2:2:2 cuMemHostUnregister:1:713 \
+  cuEventCreate:0:2 cuEventCreate:2:2 cuMemGetAddressRange_v2:0:1
 .PHONY: check-hostmem-device gpu-hostmem
 check-hostmem-device: $(SHIM_LIB) $(BUILD)/tests/hostmem/device_shared $$(SIM_LIBS)
-	@LD_LIBRARY_PATH=$(BUILD)/sim tests/hostmem/device.sh $(BUILD) $(BUILD)/tests/hostmem/device_shared
+	@FAULTS="$(HOSTMEM_FAULTS)" SETTINGS="ZCSHIM_COPY_THREADS=3 ZCSHIM_PIN_LIMIT=24M ZCSHIM_HOST=off" LD_LIBRARY_PATH=$(BUILD)/sim tests/hostmem/device.sh $(BUILD) $(BUILD)/tests/hostmem/device_shared
 ifeq ($(SAN),)
 CHECKS += check-hostmem-device
 endif
@@ -69,3 +71,8 @@ gpu-hostmem:
 	@tests/hostmem/check.sh $(BUILD)
 	@ZCSHIM_REPORT=off LD_PRELOAD=$(abspath $(BUILD)/libzcshim.so) timeout 300 $(BUILD)/tests/torture/preloaded 400000 8 1 20
 GPU_CHECKS += gpu-hostmem
+
+$(BUILD)/tests/hostmem/waits: tests/hostmem/waits.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) $< -o $@
+ALL += $(if $(SAN),,$(BUILD)/tests/hostmem/waits)
