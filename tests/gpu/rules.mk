@@ -1,6 +1,6 @@
 # What runs on a GPU machine from a carried build: nothing here compiles then.
 GPU_TESTS := $(BUILD)/tests/gpu
-GPU_BINS  := $(addprefix $(GPU_TESTS)/,device_count micro micro-shared)
+GPU_BINS  := $(addprefix $(GPU_TESTS)/,device_count micro micro-shared loops loops-shared)
 
 $(GPU_TESTS)/device_count: tests/gpu/device_count.c
 	@mkdir -p $(@D)
@@ -12,6 +12,13 @@ $(GPU_TESTS)/micro: $(GPU_TESTS)/micro.o
 	$(NVCC) $(NVCCFLAGS) $< -o $@
 $(GPU_TESTS)/micro-shared: $(GPU_TESTS)/micro.o
 	$(NVCC) $(NVCCFLAGS) -cudart shared $(CUDART_RPATH) $< -o $@
+$(GPU_TESTS)/loops.o: tests/gpu/loops.cu tests/gpu/loops.h examples/example.h tests/gpu/loops_kernels.cuh
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) -g -I. -Xcompiler -Wall,-Wextra -c $< -o $@
+$(GPU_TESTS)/loops: $(GPU_TESTS)/loops.o
+	$(NVCC) $(NVCCFLAGS) $< -o $@
+$(GPU_TESTS)/loops-shared: $(GPU_TESTS)/loops.o
+	$(NVCC) $(NVCCFLAGS) -cudart shared $(CUDART_RPATH) $< -o $@
 GPU_USERS := $(patsubst tests/gpu/users/%.cu,$(GPU_TESTS)/users/%,$(wildcard tests/gpu/users/*.cu))
 $(GPU_USERS): $(GPU_TESTS)/users/%: tests/gpu/users/%.cu examples/example.h
 	@mkdir -p $(@D)
@@ -22,7 +29,9 @@ endif
 
 bench-core:
 	BUILD=$(BUILD) $(PYTHON) tests/bench/core_table.py
-SUITES += bench-core
+bench-auto:
+	BUILD=$(BUILD) $(PYTHON) tests/bench/auto_table.py
+SUITES += bench-core bench-auto
 
 gpu-frameworks:
 	BUILD=$(BUILD) PYTHON=$(PYTHON) tests/gpu/frameworks.sh
