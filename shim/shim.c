@@ -45,7 +45,7 @@ extern char **environ;
 void shim_start(void)
 {
     int expected = SHIM_NEW;
-    if (atomic_load_explicit(&shim.state, memory_order_acquire) >= SHIM_ACTIVE) return;
+    if (atomic_load_explicit(&shim.state, memory_order_acquire) > SHIM_STARTING) return;
     if (!atomic_compare_exchange_strong(&shim.state, &expected, SHIM_STARTING)) {
         /* Another thread reads the options: no call of its waits for anybody. */
         while (atomic_load_explicit(&shim.state, memory_order_acquire) == SHIM_STARTING) continue;

@@ -3,6 +3,7 @@
 #include "shim/context.h"
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
+#include "shim/hostmem.h"
 #include "shim/placement.h"
 
 #define BEGIN_CAPTURE(forward_call)                                                                                    \
@@ -47,11 +48,22 @@ CUresult hook_cuStreamEndCapture(DRIVER(cuStreamEndCapture) forward, bool per_th
 
 static void freeze(CUdeviceptr address) { placement_freeze(address, "named by a node of a graph"); }
 
+/* A large host block that a node names stays as pageable as the graph saw it. */
+static void keep_native(CUmemorytype type, const void *host, CUdeviceptr unified, size_t pitch, size_t rows, const CUDA_MEMCPY3D *p)
+{
+    if (type == CU_MEMORYTYPE_ARRAY) return;
+    if (!pitch) pitch = p->WidthInBytes;
+    if (!rows) rows = p->Height;
+    hostmem_make_native(type == CU_MEMORYTYPE_HOST ? host : (void *)unified, pitch * rows * p->Depth, true);
+}
+
 static void freeze_memcpy(const CUDA_MEMCPY3D *params)
 {
     if (!params) return;
     freeze(params->dstDevice);
     freeze(params->srcDevice);
+    keep_native(params->dstMemoryType, params->dstHost, params->dstDevice, params->dstPitch, params->dstHeight, params);
+    keep_native(params->srcMemoryType, params->srcHost, params->srcDevice, params->srcPitch, params->srcHeight, params);
 }
 
 static void freeze_batch(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)

@@ -204,6 +204,15 @@ static CUresult batch_apart(const CUdeviceptr *dsts, const CUdeviceptr *srcs, co
     return CUDA_SUCCESS;
 }
 
+/* The driver must see large host blocks as the pageable memory that they are to the program. */
+static void batch_native(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes, size_t count)
+{
+    for (size_t i = 0; dsts && srcs && sizes && i < count; i++) {
+        hostmem_make_native((void *)dsts[i], sizes[i], context_capturing());
+        hostmem_make_native((void *)srcs[i], sizes[i], context_capturing());
+    }
+}
+
 CUresult hook_cuMemcpyBatchAsync(DRIVER(cuMemcpyBatchAsync) forward, bool per_thread, CUdeviceptr *dsts, CUdeviceptr *srcs,
                                  size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
                                  size_t *failIdx, CUstream hStream)
@@ -211,6 +220,7 @@ CUresult hook_cuMemcpyBatchAsync(DRIVER(cuMemcpyBatchAsync) forward, bool per_th
     CUstream stream = named_stream(hStream, per_thread);
     if (stream != CU_STREAM_LEGACY && batch_on_host(dsts, srcs, count))
         return batch_apart(dsts, srcs, sizes, count, failIdx, hStream, per_thread);
+    batch_native(dsts, srcs, sizes, count);
     gate_enter();
     CUresult result = forward(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
     gate_leave_submitted();
@@ -224,6 +234,7 @@ CUresult hook_cuMemcpyBatchAsync_v2(DRIVER(cuMemcpyBatchAsync_v2) forward, bool 
     CUstream stream = named_stream(hStream, per_thread);
     if (stream != CU_STREAM_LEGACY && batch_on_host(dsts, srcs, count))
         return batch_apart(dsts, srcs, sizes, count, NULL, hStream, per_thread);
+    batch_native(dsts, srcs, sizes, count);
     gate_enter();
     CUresult result = forward(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
     gate_leave_submitted();

@@ -136,7 +136,16 @@ static bool between_by_kernel(struct copy_request *request, CUresult *result)
     return *result == CUDA_SUCCESS;
 }
 
-#define COPY_PITCHED(classify_call, a, b, forward_call)                                                                \
+/* A forwarded copy must find large host blocks as pageable as they are to the program. `rows`: all that the side may touch, and more. */
+static void host_native(CUmemorytype type, const void *host, size_t pitch, size_t rows)
+{
+    if (type == CU_MEMORYTYPE_HOST && hostmem_owns(host)) hostmem_make_native(host, pitch * rows, context_capturing());
+}
+
+#define ROWS_2D(side) (pCopy->side##Y + pCopy->Height + 1)
+#define ROWS_3D(side)                                                                                                  \
+    ((pCopy->side##Height ? pCopy->side##Height : pCopy->Height) * (pCopy->side##Z + pCopy->Depth) + pCopy->side##Y + 1)
+#define COPY_PITCHED(classify_call, a, b, src_rows, dst_rows, forward_call)                                                                \
     do {                                                                                                               \
         struct copy_request request;                                                                                   \
         CUresult result;                                                                                               \
@@ -148,6 +157,8 @@ static bool between_by_kernel(struct copy_request *request, CUresult *result)
             copy_end(&request, result);                                                                                \
             return result;                                                                                             \
         }                                                                                                              \
+        if (pCopy) host_native(pCopy->srcMemoryType, pCopy->srcHost, pCopy->srcPitch ? pCopy->srcPitch : pCopy->WidthInBytes, src_rows); \
+        if (pCopy) host_native(pCopy->dstMemoryType, pCopy->dstHost, pCopy->dstPitch ? pCopy->dstPitch : pCopy->WidthInBytes, dst_rows); \
         bool entered = pCopy && copy_gate_enter(a, b);                                                                 \
         if (pitched != PITCHED_BETWEEN || !between_by_kernel(&request, &result)) result = forward_call;                \
         copy_gate_leave(entered);                                                                                      \
@@ -157,12 +168,14 @@ static bool between_by_kernel(struct copy_request *request, CUresult *result)
 CUresult hook_cuMemcpy2D_v2(DRIVER(cuMemcpy2D_v2) forward, bool per_thread, const CUDA_MEMCPY2D *pCopy)
 {
     COPY_PITCHED(classify_2d(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
+                 ROWS_2D(src), ROWS_2D(dst),
                  forward(pCopy));
 }
 
 CUresult hook_cuMemcpy2DUnaligned_v2(DRIVER(cuMemcpy2DUnaligned_v2) forward, bool per_thread, const CUDA_MEMCPY2D *pCopy)
 {
     COPY_PITCHED(classify_2d(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
+                 ROWS_2D(src), ROWS_2D(dst),
                  forward(pCopy));
 }
 
@@ -170,12 +183,14 @@ CUresult hook_cuMemcpy2DAsync_v2(DRIVER(cuMemcpy2DAsync_v2) forward, bool per_th
                                  CUstream hStream)
 {
     COPY_PITCHED(classify_2d(&request, pCopy, named_stream(hStream, per_thread), true), pCopy->dstDevice, pCopy->srcDevice,
+                 ROWS_2D(src), ROWS_2D(dst),
                  forward(pCopy, hStream));
 }
 
 CUresult hook_cuMemcpy3D_v2(DRIVER(cuMemcpy3D_v2) forward, bool per_thread, const CUDA_MEMCPY3D *pCopy)
 {
     COPY_PITCHED(classify_3d(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
+                 ROWS_3D(src), ROWS_3D(dst),
                  forward(pCopy));
 }
 
@@ -183,6 +198,7 @@ CUresult hook_cuMemcpy3DAsync_v2(DRIVER(cuMemcpy3DAsync_v2) forward, bool per_th
                                  CUstream hStream)
 {
     COPY_PITCHED(classify_3d(&request, pCopy, named_stream(hStream, per_thread), true), pCopy->dstDevice, pCopy->srcDevice,
+                 ROWS_3D(src), ROWS_3D(dst),
                  forward(pCopy, hStream));
 }
 
@@ -204,6 +220,7 @@ static enum pitched classify_peer(struct copy_request *request, const CUDA_MEMCP
 CUresult hook_cuMemcpy3DPeer(DRIVER(cuMemcpy3DPeer) forward, bool per_thread, const CUDA_MEMCPY3D_PEER *pCopy)
 {
     COPY_PITCHED(classify_peer(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
+                 ROWS_3D(src), ROWS_3D(dst),
                  forward(pCopy));
 }
 
@@ -211,5 +228,6 @@ CUresult hook_cuMemcpy3DPeerAsync(DRIVER(cuMemcpy3DPeerAsync) forward, bool per_
                                   CUstream hStream)
 {
     COPY_PITCHED(classify_peer(&request, pCopy, named_stream(hStream, per_thread), true), pCopy->dstDevice, pCopy->srcDevice,
+                 ROWS_3D(src), ROWS_3D(dst),
                  forward(pCopy, hStream));
 }

@@ -30,6 +30,7 @@ CUresult hook_cuMemHostAlloc(DRIVER(cuMemHostAlloc) forward, bool per_thread, vo
 {
     (void)per_thread;
     CUresult result = forward(pp, bytesize, Flags);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && hostmem_trim()) result = forward(pp, bytesize, Flags);
     track(result, result == CUDA_SUCCESS ? *pp : NULL, bytesize, BUFFER_PINNED);
     return result;
 }
@@ -38,6 +39,7 @@ CUresult hook_cuMemAllocHost_v2(DRIVER(cuMemAllocHost_v2) forward, bool per_thre
 {
     (void)per_thread;
     CUresult result = forward(pp, bytesize);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && hostmem_trim()) result = forward(pp, bytesize);
     track(result, result == CUDA_SUCCESS ? *pp : NULL, bytesize, BUFFER_PINNED);
     return result;
 }
@@ -68,6 +70,7 @@ CUresult hook_cuMemHostRegister_v2(DRIVER(cuMemHostRegister_v2) forward, bool pe
     bool block = hostmem_owns(p);
     if (block) hostmem_program_registers(p, bytesize);
     CUresult result = forward(p, bytesize, Flags);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && hostmem_trim()) result = forward(p, bytesize, Flags);
     if (block && result != CUDA_SUCCESS) hostmem_program_unregistered(p);
     track(result, p, bytesize, BUFFER_REGISTERED);
     return result;
