@@ -43,7 +43,6 @@ Test(policy_options, defaults_are_those_of_the_table)
     cr_assert_float_eq(options.regret, 0.02, 1e-12);
     cr_assert(!options.spill);
     cr_assert(options.follow);
-    cr_assert_eq(options.lend, LEND_AUTO);
     cr_assert_eq(options.site_depth, 16);
     cr_assert_eq(options.leak_exit, 0);
 }
@@ -63,12 +62,10 @@ Test(policy_options, every_default_parses_and_prints_back_as_itself)
 Test(policy_options, words_of_choices_are_in_the_order_of_their_enums)
 {
     struct lines lines;
-    char *const off[] = {"ZCSHIM_MODE=off", "ZCSHIM_LOG=debug", "ZCSHIM_REPORT_FORMAT=json", "ZCSHIM_LEND=off", NULL};
     struct options options = parse(off, &lines);
     cr_assert_eq(options.mode, MODE_OFF);
     cr_assert_eq(options.log, OPTION_LOG_DEBUG);
     cr_assert_eq(options.report_format, REPORT_FORMAT_JSON);
-    cr_assert_eq(options.lend, LEND_OFF);
     char *const others[] = {"ZCSHIM_MODE=Always", "ZCSHIM_LOG=INFO", NULL};
     options = parse(others, &lines);
     cr_assert_eq(options.mode, MODE_ALWAYS);
