@@ -62,6 +62,7 @@ Test(policy_options, every_default_parses_and_prints_back_as_itself)
 Test(policy_options, words_of_choices_are_in_the_order_of_their_enums)
 {
     struct lines lines;
+    char *const off[] = {"ZCSHIM_MODE=off", "ZCSHIM_LOG=debug", "ZCSHIM_REPORT_FORMAT=json", NULL};
     struct options options = parse(off, &lines);
     cr_assert_eq(options.mode, MODE_OFF);
     cr_assert_eq(options.log, OPTION_LOG_DEBUG);
