@@ -11,6 +11,7 @@
 
 struct context_hull context_hull;
 _Atomic int context_captures;
+_Atomic uint32_t context_memory_epoch = 1;
 
 static struct {
     struct context entries[CONTEXT_MAX];

@@ -121,6 +121,10 @@ void context_add_stream(struct context *context, CUstream stream);
 /* True if it was there. */
 bool context_remove_stream(struct context *context, CUstream stream);
 
+/* Changes whenever the driver may have given out addresses: what was host memory before may be asked about again. */
+extern _Atomic uint32_t context_memory_epoch;
+static inline void context_memory_changed(void) { atomic_fetch_add_explicit(&context_memory_epoch, 1, memory_order_relaxed); }
+
 /* Captures under way in the process. While there are any, the shim makes no wait or query that could invalidate one. */
 extern _Atomic int context_captures;
 static inline bool context_capturing(void) { return atomic_load_explicit(&context_captures, memory_order_acquire) > 0; }

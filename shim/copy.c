@@ -48,13 +48,26 @@ enum copy_side copy_side(uintptr_t address)
     return type == 0 ? SIDE_PAGEABLE : SIDE_OTHER;
 }
 
+/* Pages that this thread found to be host memory. They can only become something else by a call that gives out memory: each of those
+ * begins a new epoch. */
+#define TOUCHABLE_PAGES 4
+static __thread struct touchable {
+    uintptr_t page;
+    uint32_t epoch;
+} touchable[TOUCHABLE_PAGES];
+
 /* May the CPU touch it? "Host" arguments can be device pointers by mistake or by unified addressing; the driver sorts those out. */
 static bool cpu_may_touch(const void *host)
 {
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0), page = (uintptr_t)host >> 12;
+    uint32_t epoch = atomic_load_explicit(&context_memory_epoch, memory_order_relaxed);
+    struct touchable *known = &touchable[page % TOUCHABLE_PAGES];
     if ((uintptr_t)host - here < 16384) return true; /* the calling stack */
+    if (known->page == page && known->epoch == epoch) return true;
     enum copy_side side = copy_side((uintptr_t)host);
-    return side == SIDE_PAGEABLE || side == SIDE_PINNED;
+    if (side != SIDE_PAGEABLE && side != SIDE_PINNED) return false;
+    *known = (struct touchable){page, epoch};
+    return true;
 }
 
 static void copy_by_cpu(const struct copy_request *r)

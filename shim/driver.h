@@ -12,6 +12,7 @@
 struct driver {
 #define HOOK_ENTRY(name, base, per_thread, parameters, arguments) CUresult(CUDAAPI *name) parameters;
 #define SUBMIT_ENTRY(name, parameters, arguments)                 CUresult(CUDAAPI *name) parameters;
+#define MEMORY_ENTRY(name, parameters, arguments)                 CUresult(CUDAAPI *name) parameters;
 #define USE_ENTRY(name, parameters)                               CUresult(CUDAAPI *name) parameters;
 #include "shim/driver.def"
 };

@@ -32,4 +32,13 @@
         gate_leave_submitted();                                                                                        \
         return result;                                                                                                 \
     }
+/* Addresses may have been given out. */
+#define MEMORY_ENTRY(name, parameters, arguments)                                                                      \
+    EXPORT CUresult CUDAAPI name parameters                                                                            \
+    {                                                                                                                  \
+        ENTRY_FIND(name)                                                                                               \
+        CUresult result = shim.real.name arguments;                                                                    \
+        context_memory_changed();                                                                                      \
+        return result;                                                                                                 \
+    }
 #include "shim/driver.def"

@@ -4,5 +4,6 @@
 #include <cuda.h>
 #define HOOK_ENTRY(name, base, per_thread, parameters, arguments) CUresult CUDAAPI name parameters;
 #define SUBMIT_ENTRY(name, parameters, arguments)                 CUresult CUDAAPI name parameters;
+#define MEMORY_ENTRY(name, parameters, arguments)                 CUresult CUDAAPI name parameters;
 #include "shim/driver.def"
 #endif

@@ -25,6 +25,7 @@ static const struct {
 } route_table[] = {
 #define HOOK_ENTRY(name, base, per_thread, parameters, arguments) {(void *)name, offsetof(struct driver, name), #name},
 #define SUBMIT_ENTRY(name, parameters, arguments)                 {(void *)name, offsetof(struct driver, name), #name},
+#define MEMORY_ENTRY(name, parameters, arguments)                 {(void *)name, offsetof(struct driver, name), #name},
 #include "shim/driver.def"
 };
 #define ROUTE_COUNT (sizeof route_table / sizeof *route_table)
@@ -98,6 +99,7 @@ static bool resolve_from(void *handle)
 #define HOOK_ENTRY(name, base, per_thread, parameters, arguments)                                                      \
     found.name = (CUresult(*) parameters)route_real_dlsym(handle, #name);
 #define SUBMIT_ENTRY(name, parameters, arguments) found.name = (CUresult(*) parameters)route_real_dlsym(handle, #name);
+#define MEMORY_ENTRY(name, parameters, arguments) found.name = (CUresult(*) parameters)route_real_dlsym(handle, #name);
 #define USE_ENTRY(name, parameters)               found.name = (CUresult(*) parameters)route_real_dlsym(handle, #name);
 #include "shim/driver.def"
     struct object_search driver = object_of(anchor);

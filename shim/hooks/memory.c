@@ -10,6 +10,7 @@
 
 static void track(CUresult result, const CUdeviceptr *dptr, size_t bytes, enum buffer_kind kind)
 {
+    context_memory_changed();
     if (result != CUDA_SUCCESS || !dptr || !*dptr) return;
     struct context *context = context_current();
     struct buffer buffer = {.address = *dptr, .bytes = bytes, .kind = kind, .device = context ? (int)context->device : -1,

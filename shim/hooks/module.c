@@ -1,9 +1,11 @@
 /* Modules, libraries and their kernels: seen so that mode `auto` can tell what a kernel may do. The calls themselves are the driver's. */
+#include "shim/context.h"
 #include "shim/hooks/hooks.h"
 #include "shim/kernels.h"
 
 static CUresult loaded(CUresult result, const void *owner, const void *image)
 {
+    context_memory_changed(); /* a module brings its variables */
     if (result == CUDA_SUCCESS && shim.options.mode == MODE_AUTO) kernels_loaded(owner, image);
     return result;
 }

@@ -19,6 +19,7 @@ static void *ask_about(void *p)
 
 static void track(CUresult result, void *p, size_t bytes, enum buffer_kind kind)
 {
+    context_memory_changed();
     if (result != CUDA_SUCCESS || !p) return;
     struct context *context = context_current();
     struct buffer buffer = {.address = (uintptr_t)p, .bytes = bytes, .kind = kind, .device = -1, .context = context,

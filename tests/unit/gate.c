@@ -23,12 +23,13 @@ Test(gate, every_submission_is_a_new_number)
     cr_assert_neq(gate_work(), before);
 }
 
+#define MOVES 200
 static _Atomic int inside, moved;
 static int plain; /* written by movers, read by submitters: a data race if the gate fails */
 
 static void *submitter(void *unused)
 {
-    for (int i = 0; i < 20000; i++) {
+    while (atomic_load(&moved) < MOVES) {
         gate_enter();
         atomic_fetch_add(&inside, 1);
         cr_assert_eq(plain % 2, 0);
@@ -40,7 +41,7 @@ static void *submitter(void *unused)
 
 static void *mover(void *unused)
 {
-    for (int i = 0; i < 20000; i++) {
+    while (atomic_load(&moved) < MOVES) {
         if (!gate_try_close()) continue;
         cr_assert_eq(atomic_load(&inside), 0);
         plain++;
@@ -56,5 +57,5 @@ Test(gate, nobody_submits_during_a_move)
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, i < 3 ? submitter : mover, NULL);
     for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-    cr_assert_gt(atomic_load(&moved), 0);
+    cr_assert_eq(plain, 2 * MOVES);
 }
