@@ -9,18 +9,23 @@
 static struct stat stderr_was;
 static bool had_stderr, started;
 
-__attribute__((constructor(101))) static void log_start(void)
+void log_remember_stderr(void)
 {
     int kept = errno;
-    if (!started) had_stderr = fstat(STDERR_FILENO, &stderr_was) == 0;
+    had_stderr = fstat(STDERR_FILENO, &stderr_was) == 0;
     started = true;
     errno = kept;
+}
+
+__attribute__((constructor(101))) static void log_start(void)
+{
+    if (!started) log_remember_stderr();
 }
 
 bool log_has_stderr(void)
 {
     struct stat now;
-    if (!started) log_start(); /* another library's constructor came first */
+    if (!started) log_remember_stderr(); /* another library's constructor came first */
     int kept = errno;
     bool same = had_stderr && fstat(STDERR_FILENO, &now) == 0 && now.st_dev == stderr_was.st_dev && now.st_ino == stderr_was.st_ino;
     errno = kept;

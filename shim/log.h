@@ -19,8 +19,10 @@ void log_line(enum log_level level, const char *format, ...) __attribute__((form
 /* The same whatever the option says: for bad settings and for what the user must see at once. */
 void log_always(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Was fd 2 open when the library was loaded? If not, a file of the program may have that number by now. */
+/* Is fd 2 what it was when the library was loaded? If not, a file of the program may have that number by now. */
 bool log_has_stderr(void);
+/* What fd 2 is now is the stderr that may be written to. Done when the library is loaded. */
+void log_remember_stderr(void);
 
 /* snprintf without malloc or locale: %s %c %d %i %u %x %p %% %f(.N) with l, ll, z, width, zero padding and `-`; %.*s.
  * Returns the length it would have had; the result is always terminated when capacity > 0. */

@@ -57,6 +57,7 @@ static size_t stderr_of(void (*say)(void), char *got, size_t capacity)
     int ends[2], kept = dup(2);
     cr_assert_eq(pipe(ends), 0);
     dup2(ends[1], 2);
+    log_remember_stderr();
     close(ends[1]);
     say();
     dup2(kept, 2);
