@@ -11,3 +11,9 @@ check-unit: $(UNIT_BINS)
 	@set -e; for t in $(UNIT_BINS); do echo "== $$t"; timeout 120 $$t -j2 --short-filename; done
 
 CHECKS += check-unit
+
+# What the README says is what options.def and docs/results say.
+check-docs:
+	$(PYTHON) tests/readme.py && $(PYTHON) tests/measured.py
+
+CHECKS += check-docs
