@@ -24,7 +24,8 @@ static bool register_host(struct window *window)
         STAT_ADD(registrations, 1);
         return true;
     }
-    report_note("registering host memory for small buffers failed (CUDA error %d): they stay on the device", (int)result);
+    report_note("registering host memory for small buffers failed (CUDA error %d): they stay on the device",
+                (int)result);
     return false;
 }
 

@@ -1,7 +1,8 @@
-/* What is behind a window's addresses: device memory or registered host pages. Only driver and system calls; the caller (window.c) keeps the
- * books, has the window to itself, and has its context current and (for a change) quiet.
+/* What is behind a window's addresses: device memory or registered host pages. Only driver and system calls; the caller
+ * (window.c) keeps the books, has the window to itself, and has its context current and (for a change) quiet.
  *
- * Sources of the rules: facts.md, "Addresses and backing". Every function leaves the backing as it was when it fails. */
+ * Sources of the rules: facts.md, "Addresses and backing". Every function leaves the backing as it was when it fails.
+ */
 #ifndef SHIM_BACKING_H
 #define SHIM_BACKING_H
 #include "shim/window.h"
@@ -10,7 +11,8 @@
 bool backing_make_host(struct window *window);
 bool backing_make_device(struct window *window);
 
-/* Device to host: [base, base + usable) becomes host pages with the same bytes; the device memory is kept for the way back. */
+/* Device to host: [base, base + usable) becomes host pages with the same bytes; the device memory is kept for the way
+ * back. */
 bool backing_to_host(struct window *window);
 /* Host to device, the bytes of [base, base + high) kept. */
 bool backing_to_device(struct window *window);

@@ -29,7 +29,7 @@ static struct {
     struct earn_run *run;
     struct rules rules;
     struct profile profile;
-    struct lock lock; /* making a site's choice */
+    struct lock lock;            /* making a site's choice */
     _Atomic uint32_t generation; /* of remembered address ranges */
 } choices = {.lock = LOCK_INITIALIZER};
 
@@ -175,12 +175,17 @@ void choice_native_copy(const struct copy_request *request)
         last.start = base;
         last.end = base + size;
         last.generation = generation;
-        last.site = size > shim.options.max_size && buffer_find(base, &buffer) && buffer.kind == BUFFER_DEVICE ? buffer.site : NULL;
+        last.site = size > shim.options.max_size && buffer_find(base, &buffer) && buffer.kind == BUFFER_DEVICE
+                        ? buffer.site
+                        : NULL;
     }
     struct site_choice *choice = last.site ? choice_of(last.site) : NULL;
     if (!choice || !lock_try(&choice->lock)) return;
-    struct earn_copy copy = {.now_ns = clock_ns(), .offset = request->device - last.start, .bytes = bytes,
-                             .direction = request->direction == COPY_H2D ? COST_H2D : COST_D2H, .waited = copy_waits(request)};
+    struct earn_copy copy = {.now_ns = clock_ns(),
+                             .offset = request->device - last.start,
+                             .bytes = bytes,
+                             .direction = request->direction == COPY_H2D ? COST_H2D : COST_D2H,
+                             .waited = copy_waits(request)};
     earn_sparse_copy(&choice->sparse, choices.run->cost, last.end - last.start, shim.options.max_size, &copy);
     lock_release(&choice->lock);
 }
@@ -215,9 +220,14 @@ static void merge_site(struct site *site)
     char *kept = length < sizeof key ? arena_alloc(length + 1) : NULL;
     if (!kept) return;
     memcpy(kept, key, length + 1);
-    struct profile_entry entry = {.key = kept, .key_length = length, .past = past, .runs = 1, .marks = choice->marks,
+    struct profile_entry entry = {.key = kept,
+                                  .key_length = length,
+                                  .past = past,
+                                  .runs = 1,
+                                  .marks = choice->marks,
                                   .bytes = atomic_load(&site->usage[BUFFER_DEVICE].peak_bytes),
-                                  .reason = reason ? reason : "-", .reason_length = reason ? strlen(reason) : 1};
+                                  .reason = reason ? reason : "-",
+                                  .reason_length = reason ? strlen(reason) : 1};
     profile_merge(&choices.profile, &entry, placed && decided);
 }
 

@@ -26,7 +26,8 @@ static struct context *find(CUcontext handle)
 {
     int used = atomic_load_explicit(&contexts.used, memory_order_acquire);
     for (int i = 0; i < used; i++)
-        if (atomic_load_explicit(&contexts.entries[i].handle, memory_order_acquire) == handle) return &contexts.entries[i];
+        if (atomic_load_explicit(&contexts.entries[i].handle, memory_order_acquire) == handle)
+            return &contexts.entries[i];
     return NULL;
 }
 
@@ -268,7 +269,8 @@ void context_note_lost(CUresult result)
     case CUDA_ERROR_LAUNCH_FAILED:
     case CUDA_ERROR_ECC_UNCORRECTABLE:
         break;
-    default: return;
+    default:
+        return;
     }
     struct context *context = context_current();
     if (context) atomic_store(&context->lost, (int)result);
@@ -353,8 +355,8 @@ void context_retire(CUcontext handle)
     struct context *context = find(handle);
     bool pushed;
     if (!context || !context_enter(context, &pushed)) return;
-    /* The driver ends what runs in a context that it destroys; the shim must not wait for it, and leaves its mappings to the
-     * driver unless nothing runs. */
+    /* The driver ends what runs in a context that it destroys; the shim must not wait for it, and leaves its mappings
+     * to the driver unless nothing runs. */
     drop(context, context_quiet(context) ? WINDOW_END_QUIET : WINDOW_END_BUSY);
     context_leave(pushed);
 }

@@ -1,7 +1,8 @@
-/* What the shim knows of a CUDA context: its device's abilities, its window addresses, its streams, what was waited for.
+/* What the shim knows of a CUDA context: its device's abilities, its window addresses, its streams, what was waited
+ * for.
  *
- * Contexts are met at their first stream, allocation or copy and forgotten when the program destroys or resets them. Entries
- * are reused but never unmapped, so a stale pointer reads a dead context, not freed memory. Thread-safe. */
+ * Contexts are met at their first stream, allocation or copy and forgotten when the program destroys or resets them.
+ * Entries are reused but never unmapped, so a stale pointer reads a dead context, not freed memory. Thread-safe. */
 #ifndef SHIM_CONTEXT_H
 #define SHIM_CONTEXT_H
 #include <cuda.h>
@@ -15,12 +16,12 @@
 struct window;
 struct staging;
 
-#define CONTEXT_MAX        64
-#define CONTEXT_EVENTS     64
-#define CONTEXT_PEERS      16
-#define WINDOW_UNIT        ((size_t)2 << 20) /* device VMM granularity, facts.md */
-#define CONTEXT_RESERVE    ((size_t)16 << 30)
-#define CONTEXT_UNITS      (CONTEXT_RESERVE / WINDOW_UNIT)
+#define CONTEXT_MAX     64
+#define CONTEXT_EVENTS  64
+#define CONTEXT_PEERS   16
+#define WINDOW_UNIT     ((size_t)2 << 20) /* device VMM granularity, facts.md */
+#define CONTEXT_RESERVE ((size_t)16 << 30)
+#define CONTEXT_UNITS   (CONTEXT_RESERVE / WINDOW_UNIT)
 
 /* What moves and zero-copy need; found once per context. */
 enum context_support {
@@ -43,8 +44,8 @@ struct context {
 
     _Atomic int lost; /* the error that every call in it answers since a kernel failed; 0: alive */
 
-    struct lock lock; /* the fields below; never held across a driver call */
-    uintptr_t base;   /* of the reservation; CONTEXT_RESERVE bytes */
+    struct lock lock;      /* the fields below; never held across a driver call */
+    uintptr_t base;        /* of the reservation; CONTEXT_RESERVE bytes */
     struct window **units; /* window of each 2 MiB of the reservation */
     size_t units_used, window_bytes;
     struct window *windows; /* all, newest first */
@@ -102,15 +103,16 @@ static inline bool context_known_idle(const struct context *context)
     return atomic_load_explicit(&context->done_all, memory_order_acquire) == gate_work();
 }
 
-/* Would an operation enqueued in `stream` now start at once? An event recorded there is asked (facts.md: cuStreamQuery misses
- * the legacy stream). Does not wait. False when it cannot be told. */
+/* Would an operation enqueued in `stream` now start at once? An event recorded there is asked (facts.md: cuStreamQuery
+ * misses the legacy stream). Does not wait. False when it cannot be told. */
 bool context_stream_idle(struct context *context, CUstream stream);
 /* Waits for what is in the stream, and for what its next operation would wait for. */
 CUresult context_stream_wait(struct context *context, CUstream stream);
 /* No stream of the context has work. Asks, never waits; for moves, with the gate closed. */
 bool context_quiet(struct context *context);
 
-/* Remembers that the current context is lost if `result` is one of the errors that stay (a fault of a kernel). Inline: one comparison. */
+/* Remembers that the current context is lost if `result` is one of the errors that stay (a fault of a kernel). Inline:
+ * one comparison. */
 void context_note_lost(CUresult result);
 static inline void context_note(CUresult result)
 {
@@ -123,7 +125,10 @@ bool context_remove_stream(struct context *context, CUstream stream);
 
 /* Changes whenever the driver may have given out addresses: what was host memory before may be asked about again. */
 extern _Atomic uint32_t context_memory_epoch;
-static inline void context_memory_changed(void) { atomic_fetch_add_explicit(&context_memory_epoch, 1, memory_order_relaxed); }
+static inline void context_memory_changed(void)
+{
+    atomic_fetch_add_explicit(&context_memory_epoch, 1, memory_order_relaxed);
+}
 
 /* Captures under way in the process. While there are any, the shim makes no wait or query that could invalidate one. */
 extern _Atomic int context_captures;

@@ -48,15 +48,16 @@ enum copy_side copy_side(uintptr_t address)
     return type == 0 ? SIDE_PAGEABLE : SIDE_OTHER;
 }
 
-/* Pages that this thread found to be host memory. They can only become something else by a call that gives out memory: each of those
- * begins a new epoch. */
+/* Pages that this thread found to be host memory. They can only become something else by a call that gives out memory:
+ * each of those begins a new epoch. */
 #define TOUCHABLE_PAGES 4
 static __thread struct touchable {
     uintptr_t page;
     uint32_t epoch;
 } touchable[TOUCHABLE_PAGES];
 
-/* May the CPU touch it? "Host" arguments can be device pointers by mistake or by unified addressing; the driver sorts those out. */
+/* May the CPU touch it? "Host" arguments can be device pointers by mistake or by unified addressing; the driver sorts
+ * those out. */
 static bool cpu_may_touch(const void *host)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0), page = (uintptr_t)host >> 12;
@@ -78,8 +79,10 @@ static void copy_by_cpu(const struct copy_request *r)
         for (size_t y = 0; y < r->height; y++) {
             char *d = device + z * r->device_slice + y * r->device_pitch;
             char *h = host + z * r->host_slice + y * r->host_pitch;
-            if (r->direction == COPY_H2D) memcpy(d, h, r->width);
-            else memcpy(h, d, r->width);
+            if (r->direction == COPY_H2D)
+                memcpy(d, h, r->width);
+            else
+                memcpy(h, d, r->width);
         }
     }
     /* Whoever launches next sees these stores: launching writes to the device after them. */
@@ -129,10 +132,12 @@ static bool copy_busy(const struct copy_request *r, CUresult *result)
     return copy_by_kernel(r, host, result);
 }
 
-/* The per-thread H2D from pageable memory waits for its own stream and not for the legacy one (conformance: order_threads). */
+/* The per-thread H2D from pageable memory waits for its own stream and not for the legacy one (conformance:
+ * order_threads). */
 static bool copy_may_outrun_legacy(const struct copy_request *r)
 {
-    return r->stream == CU_STREAM_PER_THREAD && r->direction == COPY_H2D && copy_side((uintptr_t)r->host) == SIDE_PAGEABLE;
+    return r->stream == CU_STREAM_PER_THREAD && r->direction == COPY_H2D &&
+           copy_side((uintptr_t)r->host) == SIDE_PAGEABLE;
 }
 
 /* Waits as the synchronous forms do. */
@@ -148,12 +153,15 @@ static CUresult copy_wait(const struct copy_request *r)
 /* The device side is a buffer in a window on the host. Inside the gate. */
 static bool copy_on_host(struct copy_request *r, CUresult *result, bool *elided)
 {
-    if (context_capturing() || !(r->context = context_current()) || r->context != r->window->context || r->context->lost) return false;
+    if (context_capturing() || !(r->context = context_current()) || r->context != r->window->context ||
+        r->context->lost)
+        return false;
     if (!request_bytes(r) || !r->host || !cpu_may_touch(r->host)) return false;
     *result = CUDA_SUCCESS;
     if (!r->async) *result = copy_wait(r);
     if (*result != CUDA_SUCCESS) return true;
-    if ((r->async || copy_may_outrun_legacy(r)) && !context_stream_idle(r->context, r->stream)) return copy_busy(r, result);
+    if ((r->async || copy_may_outrun_legacy(r)) && !context_stream_idle(r->context, r->stream))
+        return copy_busy(r, result);
     copy_by_cpu(r);
     *elided = true;
     return true;
@@ -167,13 +175,16 @@ static void count(const struct copy_request *r, bool elided)
         STAT_ADD(bytes_native, bytes);
         return;
     }
-    if (r->direction == COPY_H2D) STAT_ADD(copies_h2d_elided, 1);
-    else STAT_ADD(copies_d2h_elided, 1);
+    if (r->direction == COPY_H2D)
+        STAT_ADD(copies_h2d_elided, 1);
+    else
+        STAT_ADD(copies_d2h_elided, 1);
     STAT_ADD(bytes_elided, bytes);
 }
 
-/* From or to a large host block, whatever its size: a copy that crosses two registrations fails in the driver, and an asynchronous one would
- * read a registered source later. Under a capture the block's registration goes, and a graph that names it keeps it away. */
+/* From or to a large host block, whatever its size: a copy that crosses two registrations fails in the driver, and an
+ * asynchronous one would read a registered source later. Under a capture the block's registration goes, and a graph
+ * that names it keeps it away. */
 static bool copy_of_block(struct copy_request *r, CUresult *result)
 {
     if (!request_bytes(r)) return false;
@@ -191,7 +202,8 @@ bool copy_begin(struct copy_request *r, CUresult *result)
     if (!r->window) {
         if (placement_wants_time() && shim.options.mode == MODE_OBSERVE) r->started_ns = clock_ns();
         if (hostmem_owns(r->host)) return copy_of_block(r, result);
-        if (request_bytes(r) < HOSTMEM_COPY_MIN || !shim.options.host || context_capturing() || shim.options.mode == MODE_OBSERVE)
+        if (request_bytes(r) < HOSTMEM_COPY_MIN || !shim.options.host || context_capturing() ||
+            shim.options.mode == MODE_OBSERVE)
             return false;
         r->context = context_current();
         if (!r->context || !hostmem_copy(r, result)) return false;
@@ -212,8 +224,10 @@ bool copy_begin(struct copy_request *r, CUresult *result)
         return true;
     }
     if (copy_on_host(r, result, &elided)) {
-        if (elided) gate_leave();
-        else gate_leave_submitted();
+        if (elided)
+            gate_leave();
+        else
+            gate_leave_submitted();
         count(r, elided);
         placement_copied(r->window, r, elided, r->started_ns);
         return true;
@@ -270,12 +284,13 @@ static bool sync_memops(CUdeviceptr address)
     return window && window_buffer(window, address, &start, &bytes) && window_sync_memops(window, start);
 }
 
-/* Both sides are host memory as the driver sees it (windows on the host, pinned memory): its copy would block until the stream drains, where
- * natively only a synchronous copy with a pinned side waits. */
+/* Both sides are host memory as the driver sees it (windows on the host, pinned memory): its copy would block until the
+ * stream drains, where natively only a synchronous copy with a pinned side waits. */
 static bool copy_between_hosts(struct copy_between *b, CUresult *result)
 {
     struct context *context = context_current();
-    enum copy_side to = on_host(b->to) ? SIDE_WINDOW : copy_side(b->to), from = on_host(b->from) ? SIDE_WINDOW : copy_side(b->from);
+    enum copy_side to = on_host(b->to) ? SIDE_WINDOW : copy_side(b->to),
+                   from = on_host(b->from) ? SIDE_WINDOW : copy_side(b->from);
     bool windows = on_host(b->to) && on_host(b->from);
     if (!context || (!windows && to != SIDE_PINNED && from != SIDE_PINNED)) return false;
     if (!b->async && !windows) {

@@ -29,8 +29,14 @@ struct copy_request {
 static inline struct copy_request copy_linear(enum copy_direction direction, CUdeviceptr device, const void *host,
                                               size_t bytes, CUstream stream, bool async)
 {
-    return (struct copy_request){.direction = direction, .device = device, .host = (void *)host, .width = bytes,
-                                 .height = 1, .depth = 1, .stream = stream, .async = async};
+    return (struct copy_request){.direction = direction,
+                                 .device = device,
+                                 .host = (void *)host,
+                                 .width = bytes,
+                                 .height = 1,
+                                 .depth = 1,
+                                 .stream = stream,
+                                 .async = async};
 }
 
 /* Does the driver's form return only after the GPU work before it? (conformance: order_legacy, order_threads) */
@@ -39,9 +45,9 @@ static inline bool copy_waits(const struct copy_request *request)
     return !request->async && !(request->direction == COPY_H2D && request->stream == CU_STREAM_PER_THREAD);
 }
 
-/* Every copy hook goes: `if (copy_begin(&request, &result)) return result; result = forward(...); copy_end(&request, result);`
- * True: the copy is done (or failed) as the driver would have done it, and accounted for. False: forward it, then call copy_end;
- * in between the submission gate is held if the device side lies in a window. */
+/* Every copy hook goes: `if (copy_begin(&request, &result)) return result; result = forward(...); copy_end(&request,
+ * result);` True: the copy is done (or failed) as the driver would have done it, and accounted for. False: forward it,
+ * then call copy_end; in between the submission gate is held if the device side lies in a window. */
 bool copy_begin(struct copy_request *request, CUresult *result);
 void copy_end(struct copy_request *request, CUresult result);
 
@@ -49,8 +55,9 @@ void copy_end(struct copy_request *request, CUresult result);
 enum copy_side { SIDE_WINDOW, SIDE_DEVICE, SIDE_PINNED, SIDE_PAGEABLE, SIDE_OTHER /* managed, or unknown to us */ };
 enum copy_side copy_side(uintptr_t address);
 
-/* Device to device where at least one side may be a window on the host. The same protocol. Forms that block on host memory are
- * replaced by ones that do not: `replaced` says that the copy was enqueued in another form and *result is its answer. */
+/* Device to device where at least one side may be a window on the host. The same protocol. Forms that block on host
+ * memory are replaced by ones that do not: `replaced` says that the copy was enqueued in another form and *result is
+ * its answer. */
 struct copy_between {
     CUdeviceptr to, from;
     size_t bytes;
@@ -62,7 +69,8 @@ struct copy_between {
 bool copy_between_begin(struct copy_between *between, CUresult *result);
 CUresult copy_between_end(struct copy_between *between, CUresult result);
 
-/* Does the range begin in a window without lying in one live buffer? The driver checks the bounds of each allocation: INVALID_VALUE. */
+/* Does the range begin in a window without lying in one live buffer? The driver checks the bounds of each allocation:
+ * INVALID_VALUE. */
 bool copy_out_of_bounds(uintptr_t address, size_t bytes);
 
 /* A call that names device addresses and is forwarded as it is: holds the gate while any of them lies in a window. */

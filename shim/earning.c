@@ -73,8 +73,10 @@ void earning_window(struct window *window)
     const char *reason = NULL;
     if (!at_work()) return;
     bool known = past_for(window, &past, &choice, &reason);
-    if (state) earn_end(&state->earn, &earning.run);
-    else state = arena_calloc(sizeof *state);
+    if (state)
+        earn_end(&state->earn, &earning.run);
+    else
+        state = arena_calloc(sizeof *state);
     if (!state) return;
     state->lock = (struct lock)LOCK_INITIALIZER;
     earn_begin(&state->earn, &earning.run, window->live_bytes, known ? &past : NULL, clock_ns());
@@ -132,9 +134,12 @@ static void obey(struct window *window, struct earning *state, enum earn_decisio
     uint64_t started = clock_ns();
     enum placement_answer moved = placement_move(window, place, state->earn.reason);
     uint64_t now = clock_ns();
-    enum earn_answer answer = moved == PLACEMENT_MOVED ? EARN_MOVED : moved == PLACEMENT_FAILED ? EARN_FAILED : EARN_BUSY;
+    enum earn_answer answer = moved == PLACEMENT_MOVED    ? EARN_MOVED
+                              : moved == PLACEMENT_FAILED ? EARN_FAILED
+                                                          : EARN_BUSY;
     lock_acquire(&state->lock);
-    earn_moved(&state->earn, &earning.run, place == WINDOW_HOST ? EARN_HOST : EARN_DEVICE, answer, (double)(now - started), now);
+    earn_moved(&state->earn, &earning.run, place == WINDOW_HOST ? EARN_HOST : EARN_DEVICE, answer,
+               (double)(now - started), now);
     lock_release(&state->lock);
     if (window->site) atomic_store_explicit(&window->site->reason, state->earn.reason, memory_order_relaxed);
 }
@@ -143,9 +148,11 @@ void earning_copied(struct window *window, const struct copy_request *request)
 {
     struct earning *state = window->policy;
     if (!state || !lock_try(&state->lock)) return;
-    struct earn_copy copy = {.now_ns = clock_ns(), .offset = request->device - window->base,
+    struct earn_copy copy = {.now_ns = clock_ns(),
+                             .offset = request->device - window->base,
                              .bytes = request->width * request->height * request->depth,
-                             .direction = request->direction == COPY_H2D ? COST_H2D : COST_D2H, .waited = copy_waits(request)};
+                             .direction = request->direction == COPY_H2D ? COST_H2D : COST_D2H,
+                             .waited = copy_waits(request)};
     enum earn_decision decision = earn_copy(&state->earn, &earning.run, &copy);
     lock_release(&state->lock);
     if (__builtin_expect(*shim.options.trace_copies != 0, 0)) trace_copy(window, &copy);
@@ -182,7 +189,8 @@ static enum earn_decision ask_tick(struct earn_window *earn, const void *argumen
     return earn_tick(earn, &earning.run, *(const uint64_t *)argument);
 }
 
-/* A rule keeps everything on the device while this kernel runs; since the next launch of it may come at any time, for good. */
+/* A rule keeps everything on the device while this kernel runs; since the next launch of it may come at any time, for
+ * good. */
 static enum earn_decision ask_by_rule(struct earn_window *earn, const void *argument)
 {
     (void)argument;
@@ -202,7 +210,9 @@ void earning_launch(const void *function, uint64_t threads)
         struct kernel_info info = {NULL, COST_UNKNOWN, UINT64_MAX, UINT64_MAX};
         kernels_find(function, &info);
         if (choice_kernel_on_device(info.name)) ask_all(ask_by_rule, NULL);
-        struct launch launch = {.kernel = kernel, .now_ns = clock_ns(), .class = info.class,
+        struct launch launch = {.kernel = kernel,
+                                .now_ns = clock_ns(),
+                                .class = info.class,
                                 .loss_ns = cost_launch_loss_ns(threads, info.accesses, info.atomics)};
         ask_all(ask_kernel, &launch);
         earn_announce(&earning.run, kernel, launch.class, launch.loss_ns, launch.now_ns);

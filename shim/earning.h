@@ -1,7 +1,7 @@
 /* Mode `auto`: tells policy/earn what happens to each window and makes the moves it asks for.
  *
- * Every window has a lock of its own for its policy state, taken for some ns and never across a driver call; who finds it taken leaves the
- * event out. */
+ * Every window has a lock of its own for its policy state, taken for some ns and never across a driver call; who finds
+ * it taken leaves the event out. */
 #ifndef SHIM_EARNING_H
 #define SHIM_EARNING_H
 #include "policy/policy.h"

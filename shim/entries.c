@@ -5,8 +5,8 @@
 #include "shim/hooks/hooks.h"
 #include "shim/shim.h"
 
-#define EXPORT           __attribute__((visibility("default")))
-#define ENTRY_ARGS(...)  __VA_OPT__(, ) __VA_ARGS__
+#define EXPORT          __attribute__((visibility("default")))
+#define ENTRY_ARGS(...) __VA_OPT__(, ) __VA_ARGS__
 #define ENTRY_FIND(name)                                                                                               \
     shim_start();                                                                                                      \
     if (!shim.real.name && (!driver_resolve(NULL) || !shim.real.name))                                                 \

@@ -32,7 +32,8 @@ bool file_replace(const char *path, const char *text, size_t length)
     int error = errno;
     size_t needed = text_format(temporary, sizeof temporary, "%s.%d.tmp", path, (int)getpid());
     bool done = false;
-    int fd = needed < sizeof temporary ? open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+    int fd =
+        needed < sizeof temporary ? open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
     if (fd >= 0) {
         size_t written = 0;
         while (written < length) {

@@ -21,8 +21,8 @@ void fork_in_parent(void)
     hostmem_after_fork_parent();
 }
 
-/* CUDA does not work in the child, and what the shim knows belongs to the parent: every hook forwards from here on, and no report is
- * made. A child that execs starts anew. */
+/* CUDA does not work in the child, and what the shim knows belongs to the parent: every hook forwards from here on, and
+ * no report is made. A child that execs starts anew. */
 void fork_in_child(void)
 {
     int active = SHIM_ACTIVE;

@@ -1,4 +1,5 @@
-/* Fork, in one place. Lock order: see lock.h; fork takes them all in that order and the child starts with fresh ones. */
+/* Fork, in one place. Lock order: see lock.h; fork takes them all in that order and the child starts with fresh ones.
+ */
 #ifndef SHIM_FORK_H
 #define SHIM_FORK_H
 void fork_before(void);

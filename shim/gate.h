@@ -1,11 +1,11 @@
 /* The submission gate: a window may move only while no call that gives the GPU work is under way.
  *
- * Submitting hooks enter as readers (two uncontended atomic additions, about 10 ns). A move closes the gate; it asks and never waits: if
- * anyone is inside, it is not made. Whoever arrives at a closed gate waits for the move to end (some hundred us, no
- * program code runs meanwhile). Not recursive: a hook enters once and a move is made outside.
+ * Submitting hooks enter as readers (two uncontended atomic additions, about 10 ns). A move closes the gate; it asks
+ * and never waits: if anyone is inside, it is not made. Whoever arrives at a closed gate waits for the move to end
+ * (some hundred us, no program code runs meanwhile). Not recursive: a hook enters once and a move is made outside.
  *
- * The gate also numbers the work: gate_work() changes with every submission that has returned to the program. A wait that
- * began when it read N has waited for everything that the program can know to be submitted before. */
+ * The gate also numbers the work: gate_work() changes with every submission that has returned to the program. A wait
+ * that began when it read N has waited for everything that the program can know to be submitted before. */
 #ifndef SHIM_GATE_H
 #define SHIM_GATE_H
 #include <stdatomic.h>
@@ -42,10 +42,7 @@ static inline void gate_enter(void)
 }
 
 /* After a call that submitted nothing. */
-static inline void gate_leave(void)
-{
-    atomic_fetch_sub_explicit(&gate_shard_mine()->inside, 1, memory_order_release);
-}
+static inline void gate_leave(void) { atomic_fetch_sub_explicit(&gate_shard_mine()->inside, 1, memory_order_release); }
 
 /* After a call that may have submitted work, before it returns to the program. */
 static inline void gate_leave_submitted(void)

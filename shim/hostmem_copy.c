@@ -301,8 +301,9 @@ static bool copy_foreign(const struct copy_request *request, CUresult *result)
     return true;
 }
 
-/* A small upload out of a registered piece: the driver puts small pageable sources into its command stream, but sends registered ones by DMA and
- * waits for that (4 bytes: 11 us against 5.6). So it is shown a copy that is not registered. */
+/* A small upload out of a registered piece: the driver puts small pageable sources into its command stream, but sends
+ * registered ones by DMA and waits for that (4 bytes: 11 us against 5.6). So it is shown a copy that is not registered.
+ */
 #define SMALL_UPLOAD ((size_t)16 << 10)
 static bool copy_small(const struct copy_request *request, CUresult *result)
 {

@@ -2,9 +2,9 @@
 #include "shim/hostmem_internal.h"
 #include "shim/shim.h"
 
-#define SIZES      8
+#define SIZES        8
 #define SMALL_STAGED ((size_t)12 << 20)
-#define CHECK_USES 64 /* copies until the slower way gets another try */
+#define CHECK_USES   64 /* copies until the slower way gets another try */
 
 /* Moving averages in picoseconds a byte; 0: not measured. Racing observers may lose a sample. */
 struct rate {
@@ -30,7 +30,8 @@ enum rate_way rate_choose(enum copy_direction direction, size_t bytes, bool fres
     uint64_t staged = atomic_load_explicit(&rate->way[RATE_STAGED], memory_order_relaxed);
     uint64_t native = atomic_load_explicit(&rate->way[RATE_NATIVE], memory_order_relaxed);
     uint32_t uses = atomic_fetch_add_explicit(&rate->uses, 1, memory_order_relaxed);
-    /* Uploads of a few MiB gain little or nothing by staging: the driver's way first, the other tried once the loop goes on. */
+    /* Uploads of a few MiB gain little or nothing by staging: the driver's way first, the other tried once the loop
+     * goes on. */
     bool small = direction == COPY_H2D && bytes < SMALL_STAGED;
     if (!staged) return small && uses % CHECK_USES != CHECK_USES / 4 ? RATE_NATIVE : RATE_STAGED;
     if (!native) return staged * 4 <= native_default(direction, fresh) * 3 ? RATE_STAGED : RATE_NATIVE;

@@ -17,8 +17,9 @@ void kernel_load(struct context *context)
     /* With lazy loading the code would else be loaded by the first launch, which may wait for running work. */
     if (result == CUDA_SUCCESS && shim.real.cuFuncLoad) result = shim.real.cuFuncLoad(function);
     if (result != CUDA_SUCCESS) {
-        report_note("the copy kernel could not be loaded (CUDA error %d): asynchronous copies of buffers on the host may wait",
-                    (int)result);
+        report_note(
+            "the copy kernel could not be loaded (CUDA error %d): asynchronous copies of buffers on the host may wait",
+            (int)result);
         return;
     }
     context->module = module;
@@ -38,6 +39,7 @@ CUresult kernel_copy(struct context *context, const struct copy_request *request
     unsigned long long threads = (width * height * depth + 15) / 16;
     unsigned blocks = threads > 32 * 256 ? 32 : (unsigned)((threads + 255) / 256);
     STAT_ADD(copies_by_kernel, 1);
-    return shim.real.cuLaunchKernel(context->copy_kernel, blocks, 1, 1, threads < 256 ? (unsigned)(threads + 31) / 32 * 32 : 256,
-                                    1, 1, 0, stream, parameters, NULL);
+    return shim.real.cuLaunchKernel(context->copy_kernel, blocks, 1, 1,
+                                    threads < 256 ? (unsigned)(threads + 31) / 32 * 32 : 256, 1, 1, 0, stream,
+                                    parameters, NULL);
 }

@@ -88,9 +88,11 @@ static void read_image(struct owner *owner)
         parts.entries[chosen].unpacked_bytes <= KERNELS_TEXT_MOST &&
         module_image_text(&parts, (unsigned)chosen, &text, &bytes)) {
         size_t scratch_bytes = ptx_scratch_bytes(bytes);
-        void *scratch = mmap(NULL, scratch_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *scratch =
+            mmap(NULL, scratch_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (scratch != MAP_FAILED) {
-            if (ptx_analyse(text, bytes, NULL, scratch, scratch_bytes, visit, owner) != PTX_COMPLETE) owner->entries = NULL;
+            if (ptx_analyse(text, bytes, NULL, scratch, scratch_bytes, visit, owner) != PTX_COMPLETE)
+                owner->entries = NULL;
             munmap(scratch, scratch_bytes);
         }
     }

@@ -1,7 +1,8 @@
 /* The program's kernels: their names, and what their PTX says they may do to memory. Mode `auto` only.
  *
- * Images are seen when modules and libraries are loaded and read when the first of their kernels is about to run (images on the heap at once,
- * since they may go). Texts over KERNELS_TEXT_MOST are not read: reading would cost more than it can save. Thread-safe. */
+ * Images are seen when modules and libraries are loaded and read when the first of their kernels is about to run
+ * (images on the heap at once, since they may go). Texts over KERNELS_TEXT_MOST are not read: reading would cost more
+ * than it can save. Thread-safe. */
 #ifndef SHIM_KERNELS_H
 #define SHIM_KERNELS_H
 #include <stdbool.h>

@@ -27,7 +27,8 @@ bool log_has_stderr(void)
     struct stat now;
     if (!started) log_remember_stderr(); /* another library's constructor came first */
     int kept = errno;
-    bool same = had_stderr && fstat(STDERR_FILENO, &now) == 0 && now.st_dev == stderr_was.st_dev && now.st_ino == stderr_was.st_ino;
+    bool same = had_stderr && fstat(STDERR_FILENO, &now) == 0 && now.st_dev == stderr_was.st_dev &&
+                now.st_ino == stderr_was.st_ino;
     errno = kept;
     return same;
 }

@@ -13,7 +13,8 @@ bool placement_for(struct context *context, struct site *site, size_t bytes, enu
 {
     unsigned mode = shim.options.mode;
     if (mode != MODE_ALWAYS && mode != MODE_AUTO) return false;
-    if (bytes > shim.options.max_size || context_capturing() || (site && site->native_only) || context->lost) return false;
+    if (bytes > shim.options.max_size || context_capturing() || (site && site->native_only) || context->lost)
+        return false;
     if (!context_ready(context)) return false;
     *place = WINDOW_HOST;
     if (mode == MODE_AUTO && !context->integrated && !earning_initial(site, bytes, place)) return false;
@@ -24,7 +25,8 @@ bool placement_for(struct context *context, struct site *site, size_t bytes, enu
 bool placement_for_large(struct context *context, struct site *site, size_t bytes, enum window_place *place)
 {
     struct earn_past past;
-    if (shim.options.mode != MODE_AUTO || bytes <= shim.options.max_size || context->lost || context_capturing()) return false;
+    if (shim.options.mode != MODE_AUTO || bytes <= shim.options.max_size || context->lost || context_capturing())
+        return false;
     if (!choice_sparse(site, &past) || !context_ready(context)) return false;
     *place = past.place == EARN_HOST ? WINDOW_HOST : WINDOW_DEVICE;
     return context->support == CONTEXT_MOVES;
@@ -78,8 +80,10 @@ void placement_copied(struct window *window, const struct copy_request *request,
     uint64_t ns = started_ns ? clock_ns() - started_ns : 0;
     if (__builtin_expect(shim.options.dump != 0, 0)) report_tick(clock_ns());
     if (!site) return;
-    if (request->direction == COPY_H2D) add(elided ? &site->elided_h2d : &site->native_h2d, bytes, ns);
-    else add(elided ? &site->elided_d2h : &site->native_d2h, bytes, ns);
+    if (request->direction == COPY_H2D)
+        add(elided ? &site->elided_h2d : &site->native_h2d, bytes, ns);
+    else
+        add(elided ? &site->elided_d2h : &site->native_d2h, bytes, ns);
     if (shim.options.mode == MODE_AUTO) earning_copied(window, request);
 }
 
@@ -106,7 +110,8 @@ enum placement_answer placement_move(struct window *window, enum window_place pl
             }
             uint64_t now = clock_ns();
             STAT_ADD(moves_ns, now - started);
-            if (moved && window->site) report_moved(window->site, place == WINDOW_HOST, window->live_bytes, now, now - started);
+            if (moved && window->site)
+                report_moved(window->site, place == WINDOW_HOST, window->live_bytes, now, now - started);
         } else {
             STAT_ADD(moves_refused, 1);
         }
@@ -115,7 +120,8 @@ enum placement_answer placement_move(struct window *window, enum window_place pl
     gate_open();
     struct site *site = window->site;
     if (moved && site) {
-        atomic_fetch_add_explicit(place == WINDOW_HOST ? &site->moves_to_host : &site->moves_to_device, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(place == WINDOW_HOST ? &site->moves_to_host : &site->moves_to_device, 1,
+                                  memory_order_relaxed);
         atomic_store_explicit(&site->on_host, place == WINDOW_HOST, memory_order_relaxed);
         atomic_store_explicit(&site->reason, reason, memory_order_relaxed);
     }
@@ -151,6 +157,8 @@ void placement_stress(void)
     chosen = (unsigned)(n >> 8) % windows;
     struct window *window = context->windows;
     while (chosen--) window = window->next;
-    if (window->place == WINDOW_HOST) placement_move(window, WINDOW_DEVICE, "moved by ZCSHIM_STRESS_MOVES");
-    else if (window->place == WINDOW_DEVICE) placement_move(window, WINDOW_HOST, "moved by ZCSHIM_STRESS_MOVES");
+    if (window->place == WINDOW_HOST)
+        placement_move(window, WINDOW_DEVICE, "moved by ZCSHIM_STRESS_MOVES");
+    else if (window->place == WINDOW_DEVICE)
+        placement_move(window, WINDOW_HOST, "moved by ZCSHIM_STRESS_MOVES");
 }

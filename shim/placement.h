@@ -23,14 +23,15 @@ void placement_bytes(struct window *window);
 void placement_window_gone(struct window *window);
 
 enum placement_answer { PLACEMENT_MOVED, PLACEMENT_BUSY, PLACEMENT_FAILED };
-/* Moves the window if the context is quiet and nothing forbids it. Asks, never waits. `reason` is static text for the report. */
+/* Moves the window if the context is quiet and nothing forbids it. Asks, never waits. `reason` is static text for the
+ * report. */
 enum placement_answer placement_move(struct window *window, enum window_place place, const char *reason);
 
 /* Before a launch: outside the gate. */
 void placement_launch(const void *function, uint64_t threads);
 
-/* The backing of the window at this address must not change from now on (a graph or texture keeps it): moved to the device first if that can be
- * done at once, and frozen where it is. Nothing if the address is not in a window. */
+/* The backing of the window at this address must not change from now on (a graph or texture keeps it): moved to the
+ * device first if that can be done at once, and frozen where it is. Nothing if the address is not in a window. */
 void placement_freeze(uintptr_t address, const char *reason);
 
 /* Option stress_moves: at a safe point (outside the gate), moves some window of the current context by the dice. */

@@ -84,12 +84,12 @@ static bool in_self(const void *address)
 
 bool route_in_driver(const void *address)
 {
-    return atomic_load_explicit(&route.resolved, memory_order_acquire) == 2 &&
-           (uintptr_t)address >= route.driver_low && (uintptr_t)address < route.driver_high;
+    return atomic_load_explicit(&route.resolved, memory_order_acquire) == 2 && (uintptr_t)address >= route.driver_low &&
+           (uintptr_t)address < route.driver_high;
 }
 
-/* Fills a table of its own and publishes it with one copy: two threads may both do the look-ups (neither may wait for the other,
- * one may hold the loader's lock), the later one only waits out a memcpy. */
+/* Fills a table of its own and publishes it with one copy: two threads may both do the look-ups (neither may wait for
+ * the other, one may hold the loader's lock), the later one only waits out a memcpy. */
 static bool resolve_from(void *handle)
 {
     struct driver found;

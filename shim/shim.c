@@ -24,8 +24,10 @@ static void read_settings_file(struct options *options)
 {
     size_t length;
     char *text = file_read(options->config, 1 << 20, &length);
-    if (text) options_parse_text(options, text, warn, NULL);
-    else log_always("settings file %s could not be read; it is ignored", options->config);
+    if (text)
+        options_parse_text(options, text, warn, NULL);
+    else
+        log_always("settings file %s could not be read; it is ignored", options->config);
 }
 
 static void print_help(const struct options *options)
@@ -41,7 +43,8 @@ static void print_help(const struct options *options)
 
 extern char **environ;
 
-/* Settings are read from the environment as it is now: the first look-up may come before main and before any constructor. */
+/* Settings are read from the environment as it is now: the first look-up may come before main and before any
+ * constructor. */
 void shim_start(void)
 {
     int expected = SHIM_NEW;

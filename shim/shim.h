@@ -1,8 +1,8 @@
 /* The one state of the library and its life.
  *
- * shim_start() runs once, from the constructor or the first hook that is called (whichever comes first); it reads the options,
- * allocates nothing through malloc and makes no driver call. shim_active() is false before that, in a forked child, and in mode `off`;
- * every hook then forwards. */
+ * shim_start() runs once, from the constructor or the first hook that is called (whichever comes first); it reads the
+ * options, allocates nothing through malloc and makes no driver call. shim_active() is false before that, in a forked
+ * child, and in mode `off`; every hook then forwards. */
 #ifndef SHIM_SHIM_H
 #define SHIM_SHIM_H
 #include <stdatomic.h>
@@ -25,8 +25,5 @@ extern struct shim shim;
 enum shim_state { SHIM_NEW, SHIM_STARTING, SHIM_OFF, SHIM_CHILD, SHIM_ACTIVE, SHIM_ENDED };
 
 void shim_start(void);
-static inline bool shim_active(void)
-{
-    return atomic_load_explicit(&shim.state, memory_order_relaxed) >= SHIM_ACTIVE;
-}
+static inline bool shim_active(void) { return atomic_load_explicit(&shim.state, memory_order_relaxed) >= SHIM_ACTIVE; }
 #endif

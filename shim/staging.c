@@ -24,7 +24,8 @@ static struct staging *staging_of(struct context *context)
     struct staging *staging = __atomic_load_n(&context->staging, __ATOMIC_ACQUIRE);
     if (staging) return staging;
     struct staging *fresh = arena_calloc(sizeof *fresh);
-    if (fresh && !__atomic_compare_exchange_n(&context->staging, &staging, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (fresh &&
+        !__atomic_compare_exchange_n(&context->staging, &staging, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         arena_free(fresh, sizeof *fresh);
         return staging;
     }
@@ -40,8 +41,8 @@ static void grow(struct staging *staging, size_t class)
     if (count >= staging_classes[class].most || count / chunk >= CHUNKS_MAX) return;
     if (atomic_exchange(&staging->classes[class].growing, 1)) return;
     struct stage *pieces = arena_calloc(chunk * sizeof *pieces);
-    if (pieces && shim.real.cuMemHostAlloc(&host, chunk * bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) ==
-                      CUDA_SUCCESS) {
+    if (pieces && shim.real.cuMemHostAlloc(&host, chunk * bytes,
+                                           CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) == CUDA_SUCCESS) {
         for (unsigned i = 0; i < chunk; i++) {
             pieces[i].host = (char *)host + i * bytes;
             pieces[i].bytes = bytes;

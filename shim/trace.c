@@ -19,7 +19,9 @@ static void write_out(void)
     size_t done = 0;
     if (trace.fd == 0) {
         trace.fd = open(shim.options.trace_copies, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (trace.fd < 0) log_always("trace %s could not be made (it must not exist before); copies are not traced", shim.options.trace_copies);
+        if (trace.fd < 0)
+            log_always("trace %s could not be made (it must not exist before); copies are not traced",
+                       shim.options.trace_copies);
     }
     while (trace.fd > 0 && done < trace.used) {
         ssize_t count = write(trace.fd, trace.text + done, trace.used - done);
@@ -40,9 +42,10 @@ void trace_copy(const struct window *window, const struct earn_copy *copy)
     lock_acquire(&trace.lock);
     if (trace.fd >= 0) {
         if (trace.used + 128 > sizeof trace.text) write_out();
-        trace.used += text_format(trace.text + trace.used, 128, "%lu %lu %s %lu %d %s\n", (unsigned long)copy->now_ns,
-                                  (unsigned long)window->base, copy->direction == COST_H2D ? "h2d" : "d2h",
-                                  (unsigned long)copy->bytes, copy->waited, window->place == WINDOW_HOST ? "host" : "device");
+        trace.used +=
+            text_format(trace.text + trace.used, 128, "%lu %lu %s %lu %d %s\n", (unsigned long)copy->now_ns,
+                        (unsigned long)window->base, copy->direction == COST_H2D ? "h2d" : "d2h",
+                        (unsigned long)copy->bytes, copy->waited, window->place == WINDOW_HOST ? "host" : "device");
     }
     lock_release(&trace.lock);
     errno = error;

@@ -1,4 +1,5 @@
-/* Option trace_copies: every copy of a window as a line "time_ns window direction bytes waited place", for `make policy-sim`. */
+/* Option trace_copies: every copy of a window as a line "time_ns window direction bytes waited place", for `make
+ * policy-sim`. */
 #ifndef SHIM_TRACE_H
 #define SHIM_TRACE_H
 #include "policy/policy.h"

@@ -61,8 +61,10 @@ void window_set_sync_memops(struct window *window, uintptr_t start, bool on)
 {
     size_t slot = (start - window->base) / WINDOW_SLOT;
     lock_acquire(&window->context->lock);
-    if (on) window->sync_memops[slot / 64] |= 1ull << (slot % 64);
-    else window->sync_memops[slot / 64] &= ~(1ull << (slot % 64));
+    if (on)
+        window->sync_memops[slot / 64] |= 1ull << (slot % 64);
+    else
+        window->sync_memops[slot / 64] &= ~(1ull << (slot % 64));
     lock_release(&window->context->lock);
 }
 
@@ -140,10 +142,7 @@ static void collect_pending(struct context *context, struct window *window)
     }
 }
 
-static size_t held_bytes(const struct window *window)
-{
-    return window->has_device ? window->bytes : window->usable;
-}
+static size_t held_bytes(const struct window *window) { return window->has_device ? window->bytes : window->usable; }
 
 /* Addresses for a window that is not yet anyone's. */
 static struct window *reserve_window(struct context *context, size_t bytes)
@@ -226,8 +225,8 @@ uintptr_t window_alloc(struct context *context, struct site *site, size_t bytes,
     }
     /* A window that another site has left empty serves before a new one is made. */
     for (struct window *window = context->windows; window && !start; window = window->next) {
-        if (window->live || window->frozen || window->moving || window->pending || window->place != (int)place || window->site == site ||
-            window->usable < bytes)
+        if (window->live || window->frozen || window->moving || window->pending || window->place != (int)place ||
+            window->site == site || window->usable < bytes)
             continue;
         leave_site(window);
         window->site = site;
@@ -290,10 +289,13 @@ static void retire_sole(struct window *window)
 void window_free(struct window *window, uintptr_t start)
 {
     lock_acquire(&window->context->lock);
-    give_slots(window, start, window->sole_bytes ? window->sole_bytes : window->bytes_of[(start - window->base) / WINDOW_SLOT]);
+    give_slots(window, start,
+               window->sole_bytes ? window->sole_bytes : window->bytes_of[(start - window->base) / WINDOW_SLOT]);
     lock_release(&window->context->lock);
-    if (window->sole_bytes) retire_sole(window);
-    else placement_bytes(window);
+    if (window->sole_bytes)
+        retire_sole(window);
+    else
+        placement_bytes(window);
 }
 
 bool window_free_in_stream(struct window *window, uintptr_t start, CUstream stream)

@@ -1,11 +1,12 @@
 /* Address windows: memory whose backing can change behind a fixed address.
  *
- * A window is one or more 2 MiB units of a context's reservation. Its backing is device memory (cuMemCreate, cuMemMap) or host pages
- * (mmap over the reservation, cuMemHostRegister: the device address equals the host address; facts.md, "The same address can change its
- * backing"). It is cut into slots of 512 bytes; a buffer takes a run of slots. A window belongs to one call site of one context.
+ * A window is one or more 2 MiB units of a context's reservation. Its backing is device memory (cuMemCreate, cuMemMap)
+ * or host pages (mmap over the reservation, cuMemHostRegister: the device address equals the host address; facts.md,
+ * "The same address can change its backing"). It is cut into slots of 512 bytes; a buffer takes a run of slots. A
+ * window belongs to one call site of one context.
  *
- * Slots are guarded by the context's lock. `place` changes only with the submission gate closed and the context quiet, so it is stable
- * inside the gate. */
+ * Slots are guarded by the context's lock. `place` changes only with the submission gate closed and the context quiet,
+ * so it is stable inside the gate. */
 #ifndef SHIM_WINDOW_H
 #define SHIM_WINDOW_H
 #include <cuda.h>
@@ -42,7 +43,7 @@ struct window {
     size_t live_bytes;    /* of them */
     uint32_t search_from; /* first slot that may be free */
     uint64_t taken[WINDOW_SLOTS / 64];
-    uint16_t first[WINDOW_SLOTS]; /* of a taken slot: the first slot of its buffer */
+    uint16_t first[WINDOW_SLOTS];    /* of a taken slot: the first slot of its buffer */
     uint32_t bytes_of[WINDOW_SLOTS]; /* at a buffer's first slot: its size; 0 once it was freed in stream order */
     uint64_t sync_memops[WINDOW_SLOTS / 64]; /* at a buffer's first slot: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 
@@ -63,8 +64,8 @@ bool window_covers(const struct window *window, uintptr_t address, size_t bytes)
 bool window_sync_memops(const struct window *window, uintptr_t start);
 void window_set_sync_memops(struct window *window, uintptr_t start, bool on);
 
-/* Takes `bytes` from a window of the site, making one (at `place`) if need be. 0: no window to be had, allocate natively. The context is
- * current and ready; makes driver calls only for a new window. */
+/* Takes `bytes` from a window of the site, making one (at `place`) if need be. 0: no window to be had, allocate
+ * natively. The context is current and ready; makes driver calls only for a new window. */
 uintptr_t window_alloc(struct context *context, struct site *site, size_t bytes, enum window_place place);
 
 /* A window of its own for one large buffer. */
@@ -83,8 +84,8 @@ bool window_to_device(struct window *window);
 enum window_end {
     WINDOW_END_QUIET, /* the context is current and quiet: everything is given back */
     WINDOW_END_BUSY,  /* work runs in it and the driver will end it: everything is left to the driver */
-    WINDOW_END_LOST   /* the driver has reset it: registrations are gone and their addresses may be another's; device memory that was mapped
-                         would stay and is given back */
+    WINDOW_END_LOST   /* the driver has reset it: registrations are gone and their addresses may be another's; device
+                         memory that was mapped   would stay and is given back */
 };
 void window_retire_all(struct context *context, enum window_end end);
 

@@ -1,6 +1,6 @@
-/* What a pointer is. A buffer of a window answers as device memory of its own: the driver is asked about a small allocation of its own in the
- * same context (the exemplar), and what depends on the address is put right. Memory that the shim registered for the program answers as
- * the pageable memory that it is to the program. */
+/* What a pointer is. A buffer of a window answers as device memory of its own: the driver is asked about a small
+ * allocation of its own in the same context (the exemplar), and what depends on the address is put right. Memory that
+ * the shim registered for the program answers as the pageable memory that it is to the program. */
 #include <string.h>
 #include "shim/buffer.h"
 #include "shim/choice.h"
@@ -45,12 +45,19 @@ static uint64_t buffer_id(uintptr_t start)
 static void correct(const struct subject *subject, CUpointer_attribute attribute, void *data, CUdeviceptr ptr)
 {
     if (!data) return;
-    if (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER && !subject->live && subject->ask != ptr) memcpy(data, &ptr, sizeof ptr);
+    if (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER && !subject->live && subject->ask != ptr)
+        memcpy(data, &ptr, sizeof ptr);
     if (!subject->live) return;
     switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: memcpy(data, &ptr, sizeof ptr); break;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: memcpy(data, &subject->start, sizeof subject->start); break;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: memcpy(data, &subject->bytes, sizeof subject->bytes); break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        memcpy(data, &ptr, sizeof ptr);
+        break;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        memcpy(data, &subject->start, sizeof subject->start);
+        break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        memcpy(data, &subject->bytes, sizeof subject->bytes);
+        break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: {
         uint64_t id = buffer_id(subject->start);
         memcpy(data, &id, sizeof id);
@@ -69,8 +76,11 @@ static void correct(const struct subject *subject, CUpointer_attribute attribute
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* whoever asks makes the buffer's operations synchronous */
         window_set_sync_memops(subject->window, subject->start, true);
         break;
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: memset(data, 0, 1); break; /* a window cannot be shared */
-    default: break;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        memset(data, 0, 1);
+        break; /* a window cannot be shared */
+    default:
+        break;
     }
 }
 
@@ -84,13 +94,15 @@ CUresult hook_cuPointerGetAttribute(DRIVER(cuPointerGetAttribute) forward, bool 
     return result;
 }
 
-CUresult hook_cuPointerGetAttributes(DRIVER(cuPointerGetAttributes) forward, bool per_thread, unsigned int numAttributes,
-                                     CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+CUresult hook_cuPointerGetAttributes(DRIVER(cuPointerGetAttributes) forward, bool per_thread,
+                                     unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
+                                     CUdeviceptr ptr)
 {
     (void)per_thread;
     struct subject subject = subject_of(ptr);
     CUresult result = forward(numAttributes, attributes, data, subject.ask);
-    for (unsigned i = 0; result == CUDA_SUCCESS && i < numAttributes; i++) correct(&subject, attributes[i], data[i], ptr);
+    for (unsigned i = 0; result == CUDA_SUCCESS && i < numAttributes; i++)
+        correct(&subject, attributes[i], data[i], ptr);
     return result;
 }
 
@@ -129,29 +141,31 @@ static void cannot_share(CUdeviceptr dptr, const char *call)
     placement_freeze(dptr, "exported");
     if (window->site) atomic_store(&window->site->native_only, true);
     choice_mark(window->site, PROFILE_IPC);
-    report_note("%s of a small buffer: buffers that the shim may move cannot be shared; ZCSHIM_MODE=off or a rule place=device for "
+    report_note("%s of a small buffer: buffers that the shim may move cannot be shared; ZCSHIM_MODE=off or a rule "
+                "place=device for "
                 "its site avoids this",
                 call);
 }
 
-CUresult hook_cuIpcGetMemHandle(DRIVER(cuIpcGetMemHandle) forward, bool per_thread, CUipcMemHandle *pHandle, CUdeviceptr dptr)
+CUresult hook_cuIpcGetMemHandle(DRIVER(cuIpcGetMemHandle) forward, bool per_thread, CUipcMemHandle *pHandle,
+                                CUdeviceptr dptr)
 {
     (void)per_thread;
     cannot_share(dptr, "cuIpcGetMemHandle");
     return forward(pHandle, dptr);
 }
 
-CUresult hook_cuMemGetHandleForAddressRange(DRIVER(cuMemGetHandleForAddressRange) forward, bool per_thread, void *handle,
-                                            CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType,
-                                            unsigned long long flags)
+CUresult hook_cuMemGetHandleForAddressRange(DRIVER(cuMemGetHandleForAddressRange) forward, bool per_thread,
+                                            void *handle, CUdeviceptr dptr, size_t size,
+                                            CUmemRangeHandleType handleType, unsigned long long flags)
 {
     (void)per_thread;
     cannot_share(dptr, "cuMemGetHandleForAddressRange");
     return forward(handle, dptr, size, handleType, flags);
 }
 
-/* Calls for VMM, managed or advised memory, natively refused for memory from cuMemAlloc: asked about the exemplar, so that the window
- * behind the buffer cannot be harmed. */
+/* Calls for VMM, managed or advised memory, natively refused for memory from cuMemAlloc: asked about the exemplar, so
+ * that the window behind the buffer cannot be harmed. */
 CUresult hook_cuMemRetainAllocationHandle(DRIVER(cuMemRetainAllocationHandle) forward, bool per_thread,
                                           CUmemGenericAllocationHandle *handle, void *addr)
 {
@@ -199,8 +213,8 @@ CUresult hook_cuMemAdvise_v2(DRIVER(cuMemAdvise_v2) forward, bool per_thread, CU
     return forward(subject_of(devPtr).ask, count, advice, location);
 }
 
-CUresult hook_cuMemRangeGetAttribute(DRIVER(cuMemRangeGetAttribute) forward, bool per_thread, void *data, size_t dataSize,
-                                     CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count)
+CUresult hook_cuMemRangeGetAttribute(DRIVER(cuMemRangeGetAttribute) forward, bool per_thread, void *data,
+                                     size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count)
 {
     (void)per_thread;
     return forward(data, dataSize, attribute, subject_of(devPtr).ask, count);
@@ -228,8 +242,8 @@ CUresult hook_cuMemPrefetchAsync(DRIVER(cuMemPrefetchAsync) forward, bool per_th
     return forward(subject_of(devPtr).ask, count, dstDevice, hStream);
 }
 
-CUresult hook_cuMemPrefetchAsync_v2(DRIVER(cuMemPrefetchAsync_v2) forward, bool per_thread, CUdeviceptr devPtr, size_t count,
-                                    CUmemLocation location, unsigned int flags, CUstream hStream)
+CUresult hook_cuMemPrefetchAsync_v2(DRIVER(cuMemPrefetchAsync_v2) forward, bool per_thread, CUdeviceptr devPtr,
+                                    size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
     (void)per_thread;
     return forward(subject_of(devPtr).ask, count, location, flags, hStream);
@@ -241,7 +255,8 @@ CUresult hook_cuTexObjectCreate(DRIVER(cuTexObjectCreate) forward, bool per_thre
                                 const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
 {
     (void)per_thread;
-    if (pResDesc && pResDesc->resType == CU_RESOURCE_TYPE_LINEAR) placement_freeze(pResDesc->res.linear.devPtr, "read by a texture");
+    if (pResDesc && pResDesc->resType == CU_RESOURCE_TYPE_LINEAR)
+        placement_freeze(pResDesc->res.linear.devPtr, "read by a texture");
     if (pResDesc && pResDesc->resType == CU_RESOURCE_TYPE_PITCH2D)
         placement_freeze(pResDesc->res.pitch2D.devPtr, "read by a texture");
     return forward(pTexObject, pResDesc, pTexDesc, pResViewDesc);

@@ -1,5 +1,5 @@
-/* Captures and graphs: while any capture is under way the shim keeps still, and an address that a graph holds keeps its backing (a replay
- * whose memcpy node names memory that has moved kills the context; facts.md). */
+/* Captures and graphs: while any capture is under way the shim keeps still, and an address that a graph holds keeps its
+ * backing (a replay whose memcpy node names memory that has moved kills the context; facts.md). */
 #include "shim/context.h"
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
@@ -27,8 +27,8 @@ CUresult hook_cuStreamBeginCapture_v2(DRIVER(cuStreamBeginCapture_v2) forward, b
     BEGIN_CAPTURE(forward(hStream, mode));
 }
 
-CUresult hook_cuStreamBeginCaptureToGraph(DRIVER(cuStreamBeginCaptureToGraph) forward, bool per_thread, CUstream hStream,
-                                          CUgraph hGraph, const CUgraphNode *dependencies,
+CUresult hook_cuStreamBeginCaptureToGraph(DRIVER(cuStreamBeginCaptureToGraph) forward, bool per_thread,
+                                          CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
                                           const CUgraphEdgeData *dependencyData, size_t numDependencies,
                                           CUstreamCaptureMode mode)
 {
@@ -36,7 +36,8 @@ CUresult hook_cuStreamBeginCaptureToGraph(DRIVER(cuStreamBeginCaptureToGraph) fo
     BEGIN_CAPTURE(forward(hStream, hGraph, dependencies, dependencyData, numDependencies, mode));
 }
 
-CUresult hook_cuStreamEndCapture(DRIVER(cuStreamEndCapture) forward, bool per_thread, CUstream hStream, CUgraph *phGraph)
+CUresult hook_cuStreamEndCapture(DRIVER(cuStreamEndCapture) forward, bool per_thread, CUstream hStream,
+                                 CUgraph *phGraph)
 {
     (void)per_thread;
     bool capturing = context_stream_capturing(named_stream(hStream, per_thread));
@@ -49,7 +50,8 @@ CUresult hook_cuStreamEndCapture(DRIVER(cuStreamEndCapture) forward, bool per_th
 static void freeze(CUdeviceptr address) { placement_freeze(address, "named by a node of a graph"); }
 
 /* A large host block that a node names stays as pageable as the graph saw it. */
-static void keep_native(CUmemorytype type, const void *host, CUdeviceptr unified, size_t pitch, size_t rows, const CUDA_MEMCPY3D *p)
+static void keep_native(CUmemorytype type, const void *host, CUdeviceptr unified, size_t pitch, size_t rows,
+                        const CUDA_MEMCPY3D *p)
 {
     if (type == CU_MEMORYTYPE_ARRAY) return;
     if (!pitch) pitch = p->WidthInBytes;
@@ -106,8 +108,8 @@ CUresult hook_cuGraphAddNode(DRIVER(cuGraphAddNode) forward, bool per_thread, CU
     return forward(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
-CUresult hook_cuGraphAddNode_v2(DRIVER(cuGraphAddNode_v2) forward, bool per_thread, CUgraphNode *phGraphNode, CUgraph hGraph,
-                                const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
+CUresult hook_cuGraphAddNode_v2(DRIVER(cuGraphAddNode_v2) forward, bool per_thread, CUgraphNode *phGraphNode,
+                                CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
                                 size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
     (void)per_thread;
@@ -157,17 +159,17 @@ CUresult hook_cuGraphExecMemsetNodeSetParams(DRIVER(cuGraphExecMemsetNodeSetPara
     return forward(hGraphExec, hNode, memsetParams, ctx);
 }
 
-CUresult hook_cuGraphExecNodeSetParams(DRIVER(cuGraphExecNodeSetParams) forward, bool per_thread, CUgraphExec hGraphExec,
-                                       CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+CUresult hook_cuGraphExecNodeSetParams(DRIVER(cuGraphExecNodeSetParams) forward, bool per_thread,
+                                       CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
     (void)per_thread;
     freeze_node(nodeParams);
     return forward(hGraphExec, hNode, nodeParams);
 }
 
-CUresult hook_cuGraphAddBatchMemOpNode(DRIVER(cuGraphAddBatchMemOpNode) forward, bool per_thread, CUgraphNode *phGraphNode,
-                                       CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
-                                       const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+CUresult hook_cuGraphAddBatchMemOpNode(DRIVER(cuGraphAddBatchMemOpNode) forward, bool per_thread,
+                                       CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                       size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
     (void)per_thread;
     freeze_batch(nodeParams);

@@ -73,7 +73,8 @@ static CUresult released(CUresult result, CUdevice device)
 {
     unsigned flags;
     int active = 1;
-    if (result == CUDA_SUCCESS && shim.real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active)
+    if (result == CUDA_SUCCESS && shim.real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS &&
+        !active)
         primary_gone(device);
     return result;
 }

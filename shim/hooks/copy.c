@@ -25,7 +25,7 @@
         return copy_between_end(&between, forward_call);                                                               \
     } while (0)
 
-#define COPY_GATED_FORM(a, b, bytes, forward_call)                                                                           \
+#define COPY_GATED_FORM(a, b, bytes, forward_call)                                                                     \
     do {                                                                                                               \
         if (copy_out_of_bounds(a, bytes) || copy_out_of_bounds(b, bytes)) return CUDA_ERROR_INVALID_VALUE;             \
         hostmem_make_native((void *)(a), bytes, context_capturing());                                                  \
@@ -41,8 +41,8 @@ static struct copy_between copy_from_to(CUdeviceptr to, CUdeviceptr from, size_t
     return (struct copy_between){.to = to, .from = from, .bytes = bytes, .stream = stream, .async = async};
 }
 
-CUresult hook_cuMemcpyHtoD_v2(DRIVER(cuMemcpyHtoD_v2) forward, bool per_thread, CUdeviceptr dstDevice, const void *srcHost,
-                              size_t ByteCount)
+CUresult hook_cuMemcpyHtoD_v2(DRIVER(cuMemcpyHtoD_v2) forward, bool per_thread, CUdeviceptr dstDevice,
+                              const void *srcHost, size_t ByteCount)
 {
     COPY_TO_HOST_FORM(copy_linear(COPY_H2D, dstDevice, srcHost, ByteCount, default_stream(per_thread), false),
                       forward(dstDevice, srcHost, ByteCount));
@@ -122,9 +122,9 @@ static enum unified large_direction(CUdeviceptr to, CUdeviceptr from)
         case UNIFIED_D2H:                                                                                              \
             COPY_TO_HOST_FORM(copy_linear(COPY_D2H, from, (void *)(to), bytes, stream, async), forward_call);          \
         case UNIFIED_BETWEEN:                                                                                          \
-            COPY_BETWEEN_FORM(copy_from_to(to, from, bytes, stream, async), forward_call);                                         \
+            COPY_BETWEEN_FORM(copy_from_to(to, from, bytes, stream, async), forward_call);                             \
         default:                                                                                                       \
-            COPY_GATED_FORM(to, from, bytes, forward_call);                                                                \
+            COPY_GATED_FORM(to, from, bytes, forward_call);                                                            \
         }                                                                                                              \
     } while (0)
 
@@ -136,7 +136,8 @@ CUresult hook_cuMemcpy(DRIVER(cuMemcpy) forward, bool per_thread, CUdeviceptr ds
 CUresult hook_cuMemcpyAsync(DRIVER(cuMemcpyAsync) forward, bool per_thread, CUdeviceptr dst, CUdeviceptr src,
                             size_t ByteCount, CUstream hStream)
 {
-    COPY_UNIFIED_FORM(dst, src, ByteCount, named_stream(hStream, per_thread), true, forward(dst, src, ByteCount, hStream));
+    COPY_UNIFIED_FORM(dst, src, ByteCount, named_stream(hStream, per_thread), true,
+                      forward(dst, src, ByteCount, hStream));
 }
 
 /* A peer copy within one context is a device copy. */
@@ -162,7 +163,8 @@ CUresult hook_cuMemcpyPeerAsync(DRIVER(cuMemcpyPeerAsync) forward, bool per_thre
     if (dstContext == srcContext && is_current(dstContext))
         COPY_BETWEEN_FORM(copy_from_to(dstDevice, srcDevice, ByteCount, named_stream(hStream, per_thread), true),
                           forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream));
-    COPY_GATED_FORM(dstDevice, srcDevice, ByteCount, forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream));
+    COPY_GATED_FORM(dstDevice, srcDevice, ByteCount,
+                    forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream));
 }
 
 CUresult hook_cuMemcpyDtoA_v2(DRIVER(cuMemcpyDtoA_v2) forward, bool per_thread, CUarray dstArray, size_t dstOffset,
@@ -179,8 +181,8 @@ CUresult hook_cuMemcpyAtoD_v2(DRIVER(cuMemcpyAtoD_v2) forward, bool per_thread, 
     COPY_GATED_FORM(dstDevice, 0, ByteCount, forward(dstDevice, srcArray, srcOffset, ByteCount));
 }
 
-/* A batch whose copies name windows on the host would block as they do one by one: it is taken apart and each copy goes its own way, in order
- * (a batch promises no order among its copies). */
+/* A batch whose copies name windows on the host would block as they do one by one: it is taken apart and each copy goes
+ * its own way, in order (a batch promises no order among its copies). */
 static bool batch_on_host(const CUdeviceptr *dsts, const CUdeviceptr *srcs, size_t count)
 {
     if (!dsts || !srcs || context_capturing() || !context_hull.high) return false;
@@ -191,8 +193,8 @@ static bool batch_on_host(const CUdeviceptr *dsts, const CUdeviceptr *srcs, size
     return false;
 }
 
-static CUresult batch_apart(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes, size_t count, size_t *failed,
-                            CUstream stream, bool per_thread)
+static CUresult batch_apart(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes, size_t count,
+                            size_t *failed, CUstream stream, bool per_thread)
 {
     for (size_t i = 0; i < count; i++) {
         CUresult result = hook_cuMemcpyAsync(shim.real.cuMemcpyAsync, per_thread, dsts[i], srcs[i], sizes[i],
@@ -213,9 +215,9 @@ static void batch_native(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const
     }
 }
 
-CUresult hook_cuMemcpyBatchAsync(DRIVER(cuMemcpyBatchAsync) forward, bool per_thread, CUdeviceptr *dsts, CUdeviceptr *srcs,
-                                 size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
-                                 size_t *failIdx, CUstream hStream)
+CUresult hook_cuMemcpyBatchAsync(DRIVER(cuMemcpyBatchAsync) forward, bool per_thread, CUdeviceptr *dsts,
+                                 CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs,
+                                 size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
     CUstream stream = named_stream(hStream, per_thread);
     if (stream != CU_STREAM_LEGACY && batch_on_host(dsts, srcs, count))

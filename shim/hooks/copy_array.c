@@ -1,5 +1,6 @@
-/* Copies between arrays and host memory, and batches of 3D copies: never rewritten; large host blocks that they name become native first, since
- * a copy over two registrations fails and an asynchronous one from registered memory would read its source later. */
+/* Copies between arrays and host memory, and batches of 3D copies: never rewritten; large host blocks that they name
+ * become native first, since a copy over two registrations fails and an asynchronous one from registered memory would
+ * read its source later. */
 #include "shim/context.h"
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
@@ -35,8 +36,8 @@ CUresult hook_cuMemcpyHtoAAsync_v2(DRIVER(cuMemcpyHtoAAsync_v2) forward, bool pe
     COPY_ARRAY_FORM(srcHost, ByteCount, forward(dstArray, dstOffset, srcHost, ByteCount, hStream));
 }
 
-CUresult hook_cuMemcpyAtoHAsync_v2(DRIVER(cuMemcpyAtoHAsync_v2) forward, bool per_thread, void *dstHost, CUarray srcArray,
-                                   size_t srcOffset, size_t ByteCount, CUstream hStream)
+CUresult hook_cuMemcpyAtoHAsync_v2(DRIVER(cuMemcpyAtoHAsync_v2) forward, bool per_thread, void *dstHost,
+                                   CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
     (void)per_thread;
     COPY_ARRAY_FORM(dstHost, ByteCount, forward(dstHost, srcArray, srcOffset, ByteCount, hStream));

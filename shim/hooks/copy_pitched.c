@@ -1,5 +1,5 @@
-/* 2D and 3D copies: those between a window or device memory and linear host memory become a copy_request, all others are forwarded inside
- * the gate. */
+/* 2D and 3D copies: those between a window or device memory and linear host memory become a copy_request, all others
+ * are forwarded inside the gate. */
 #include "shim/context.h"
 #include "shim/copy.h"
 #include "shim/gate.h"
@@ -15,16 +15,18 @@ struct side {
     size_t pitch, slice;
 };
 
-static bool side_linear(struct side *side, CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch, size_t rows,
-                        size_t x, size_t y, size_t z)
+static bool side_linear(struct side *side, CUmemorytype type, const void *host, CUdeviceptr device, size_t pitch,
+                        size_t rows, size_t x, size_t y, size_t z)
 {
     uintptr_t base = type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : (uintptr_t)device;
     if (type == CU_MEMORYTYPE_ARRAY) return false;
     side->pitch = pitch;
     side->slice = pitch * rows;
     side->start = base + z * side->slice + y * pitch + x;
-    if (type == CU_MEMORYTYPE_HOST) side->kind = context_hull_has(base) ? SIDE_OTHER : SIDE_PAGEABLE;
-    else side->kind = copy_side(side->start);
+    if (type == CU_MEMORYTYPE_HOST)
+        side->kind = context_hull_has(base) ? SIDE_OTHER : SIDE_PAGEABLE;
+    else
+        side->kind = copy_side(side->start);
     /* Natively refused: pageable memory that is called device or unified. */
     if (type != CU_MEMORYTYPE_HOST && side->kind == SIDE_PAGEABLE) side->kind = SIDE_OTHER;
     return true;
@@ -50,7 +52,8 @@ static bool request_from_sides(struct copy_request *request, const struct side *
     request->host_slice = host->slice;
     /* Rows that overlap, or a pitch that the driver must refuse: its affair. */
     if (request->height > 1 && (device->pitch < request->width || host->pitch < request->width)) return false;
-    if (request->depth > 1 && (device->slice < request->height * device->pitch || host->slice < request->height * host->pitch))
+    if (request->depth > 1 &&
+        (device->slice < request->height * device->pitch || host->slice < request->height * host->pitch))
         return false;
     return true;
 }
@@ -66,7 +69,8 @@ static bool worth_a_look(CUdeviceptr a, CUdeviceptr b, size_t bytes)
 static bool side_out_of_bounds(const struct copy_request *request, const struct side *side)
 {
     if (side->kind != SIDE_WINDOW) return false;
-    return copy_out_of_bounds(side->start, (request->depth - 1) * side->slice + (request->height - 1) * side->pitch + request->width);
+    return copy_out_of_bounds(side->start, (request->depth - 1) * side->slice + (request->height - 1) * side->pitch +
+                                               request->width);
 }
 
 static bool side_on_host(const struct side *side)
@@ -99,13 +103,13 @@ static enum pitched classify_2d(struct copy_request *request, const CUDA_MEMCPY2
     if (!p || !worth_a_look(p->dstDevice, p->srcDevice, p->WidthInBytes * p->Height)) return PITCHED_FORWARD;
     *request = copy_linear(COPY_H2D, 0, NULL, p->WidthInBytes, stream, async);
     request->height = p->Height;
-    bool to_linear = side_linear(&to, p->dstMemoryType, p->dstHost, p->dstDevice, p->dstPitch ? p->dstPitch : p->WidthInBytes,
-                                 p->Height, p->dstXInBytes, p->dstY, 0);
+    bool to_linear = side_linear(&to, p->dstMemoryType, p->dstHost, p->dstDevice,
+                                 p->dstPitch ? p->dstPitch : p->WidthInBytes, p->Height, p->dstXInBytes, p->dstY, 0);
     bool from_linear = side_linear(&from, p->srcMemoryType, p->srcHost, p->srcDevice,
                                    p->srcPitch ? p->srcPitch : p->WidthInBytes, p->Height, p->srcXInBytes, p->srcY, 0);
     if (to_linear && from_linear) return classify(request, &to, &from);
-    if (request->width && request->height && ((to_linear && side_out_of_bounds(request, &to)) ||
-                                              (from_linear && side_out_of_bounds(request, &from))))
+    if (request->width && request->height &&
+        ((to_linear && side_out_of_bounds(request, &to)) || (from_linear && side_out_of_bounds(request, &from))))
         return PITCHED_REFUSED;
     return PITCHED_FORWARD;
 }
@@ -126,8 +130,8 @@ static enum pitched classify_3d(struct copy_request *request, const CUDA_MEMCPY3
     return classify(request, &to, &from);
 }
 
-/* Between device buffers of which one is in a window on the host, every form of the driver's blocks behind a busy stream (conformance:
- * order_pinned): the copy kernel does it. The gate is held. */
+/* Between device buffers of which one is in a window on the host, every form of the driver's blocks behind a busy
+ * stream (conformance: order_pinned): the copy kernel does it. The gate is held. */
 static bool between_by_kernel(struct copy_request *request, CUresult *result)
 {
     struct context *context = context_current();
@@ -136,7 +140,8 @@ static bool between_by_kernel(struct copy_request *request, CUresult *result)
     return *result == CUDA_SUCCESS;
 }
 
-/* A forwarded copy must find large host blocks as pageable as they are to the program. `rows`: all that the side may touch, and more. */
+/* A forwarded copy must find large host blocks as pageable as they are to the program. `rows`: all that the side may
+ * touch, and more. */
 static void host_native(CUmemorytype type, const void *host, size_t pitch, size_t rows)
 {
     if (type == CU_MEMORYTYPE_HOST && hostmem_owns(host)) hostmem_make_native(host, pitch * rows, context_capturing());
@@ -145,7 +150,7 @@ static void host_native(CUmemorytype type, const void *host, size_t pitch, size_
 #define ROWS_2D(side) (pCopy->side##Y + pCopy->Height + 1)
 #define ROWS_3D(side)                                                                                                  \
     ((pCopy->side##Height ? pCopy->side##Height : pCopy->Height) * (pCopy->side##Z + pCopy->Depth) + pCopy->side##Y + 1)
-#define COPY_PITCHED(classify_call, a, b, src_rows, dst_rows, forward_call)                                                                \
+#define COPY_PITCHED(classify_call, a, b, src_rows, dst_rows, forward_call)                                            \
     do {                                                                                                               \
         struct copy_request request;                                                                                   \
         CUresult result;                                                                                               \
@@ -157,8 +162,12 @@ static void host_native(CUmemorytype type, const void *host, size_t pitch, size_
             copy_end(&request, result);                                                                                \
             return result;                                                                                             \
         }                                                                                                              \
-        if (pCopy) host_native(pCopy->srcMemoryType, pCopy->srcHost, pCopy->srcPitch ? pCopy->srcPitch : pCopy->WidthInBytes, src_rows); \
-        if (pCopy) host_native(pCopy->dstMemoryType, pCopy->dstHost, pCopy->dstPitch ? pCopy->dstPitch : pCopy->WidthInBytes, dst_rows); \
+        if (pCopy)                                                                                                     \
+            host_native(pCopy->srcMemoryType, pCopy->srcHost, pCopy->srcPitch ? pCopy->srcPitch : pCopy->WidthInBytes, \
+                        src_rows);                                                                                     \
+        if (pCopy)                                                                                                     \
+            host_native(pCopy->dstMemoryType, pCopy->dstHost, pCopy->dstPitch ? pCopy->dstPitch : pCopy->WidthInBytes, \
+                        dst_rows);                                                                                     \
         bool entered = pCopy && copy_gate_enter(a, b);                                                                 \
         if (pitched != PITCHED_BETWEEN || !between_by_kernel(&request, &result)) result = forward_call;                \
         copy_gate_leave(entered);                                                                                      \
@@ -168,66 +177,77 @@ static void host_native(CUmemorytype type, const void *host, size_t pitch, size_
 CUresult hook_cuMemcpy2D_v2(DRIVER(cuMemcpy2D_v2) forward, bool per_thread, const CUDA_MEMCPY2D *pCopy)
 {
     COPY_PITCHED(classify_2d(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
-                 ROWS_2D(src), ROWS_2D(dst),
-                 forward(pCopy));
+                 ROWS_2D(src), ROWS_2D(dst), forward(pCopy));
 }
 
-CUresult hook_cuMemcpy2DUnaligned_v2(DRIVER(cuMemcpy2DUnaligned_v2) forward, bool per_thread, const CUDA_MEMCPY2D *pCopy)
+CUresult hook_cuMemcpy2DUnaligned_v2(DRIVER(cuMemcpy2DUnaligned_v2) forward, bool per_thread,
+                                     const CUDA_MEMCPY2D *pCopy)
 {
     COPY_PITCHED(classify_2d(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
-                 ROWS_2D(src), ROWS_2D(dst),
-                 forward(pCopy));
+                 ROWS_2D(src), ROWS_2D(dst), forward(pCopy));
 }
 
 CUresult hook_cuMemcpy2DAsync_v2(DRIVER(cuMemcpy2DAsync_v2) forward, bool per_thread, const CUDA_MEMCPY2D *pCopy,
                                  CUstream hStream)
 {
-    COPY_PITCHED(classify_2d(&request, pCopy, named_stream(hStream, per_thread), true), pCopy->dstDevice, pCopy->srcDevice,
-                 ROWS_2D(src), ROWS_2D(dst),
-                 forward(pCopy, hStream));
+    COPY_PITCHED(classify_2d(&request, pCopy, named_stream(hStream, per_thread), true), pCopy->dstDevice,
+                 pCopy->srcDevice, ROWS_2D(src), ROWS_2D(dst), forward(pCopy, hStream));
 }
 
 CUresult hook_cuMemcpy3D_v2(DRIVER(cuMemcpy3D_v2) forward, bool per_thread, const CUDA_MEMCPY3D *pCopy)
 {
     COPY_PITCHED(classify_3d(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
-                 ROWS_3D(src), ROWS_3D(dst),
-                 forward(pCopy));
+                 ROWS_3D(src), ROWS_3D(dst), forward(pCopy));
 }
 
 CUresult hook_cuMemcpy3DAsync_v2(DRIVER(cuMemcpy3DAsync_v2) forward, bool per_thread, const CUDA_MEMCPY3D *pCopy,
                                  CUstream hStream)
 {
-    COPY_PITCHED(classify_3d(&request, pCopy, named_stream(hStream, per_thread), true), pCopy->dstDevice, pCopy->srcDevice,
-                 ROWS_3D(src), ROWS_3D(dst),
-                 forward(pCopy, hStream));
+    COPY_PITCHED(classify_3d(&request, pCopy, named_stream(hStream, per_thread), true), pCopy->dstDevice,
+                 pCopy->srcDevice, ROWS_3D(src), ROWS_3D(dst), forward(pCopy, hStream));
 }
 
 /* A 3D peer copy within one context, as the 3D copy that it is. */
-static enum pitched classify_peer(struct copy_request *request, const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async)
+static enum pitched classify_peer(struct copy_request *request, const CUDA_MEMCPY3D_PEER *p, CUstream stream,
+                                  bool async)
 {
     struct context *context = p && p->srcContext == p->dstContext ? context_current() : NULL;
     if (!context || context->handle != p->srcContext) return PITCHED_FORWARD;
-    CUDA_MEMCPY3D plain = {.srcXInBytes = p->srcXInBytes, .srcY = p->srcY, .srcZ = p->srcZ, .srcLOD = p->srcLOD,
-                           .srcMemoryType = p->srcMemoryType, .srcHost = p->srcHost, .srcDevice = p->srcDevice,
-                           .srcArray = p->srcArray, .srcPitch = p->srcPitch, .srcHeight = p->srcHeight,
-                           .dstXInBytes = p->dstXInBytes, .dstY = p->dstY, .dstZ = p->dstZ, .dstLOD = p->dstLOD,
-                           .dstMemoryType = p->dstMemoryType, .dstHost = p->dstHost, .dstDevice = p->dstDevice,
-                           .dstArray = p->dstArray, .dstPitch = p->dstPitch, .dstHeight = p->dstHeight,
-                           .WidthInBytes = p->WidthInBytes, .Height = p->Height, .Depth = p->Depth};
+    CUDA_MEMCPY3D plain = {.srcXInBytes = p->srcXInBytes,
+                           .srcY = p->srcY,
+                           .srcZ = p->srcZ,
+                           .srcLOD = p->srcLOD,
+                           .srcMemoryType = p->srcMemoryType,
+                           .srcHost = p->srcHost,
+                           .srcDevice = p->srcDevice,
+                           .srcArray = p->srcArray,
+                           .srcPitch = p->srcPitch,
+                           .srcHeight = p->srcHeight,
+                           .dstXInBytes = p->dstXInBytes,
+                           .dstY = p->dstY,
+                           .dstZ = p->dstZ,
+                           .dstLOD = p->dstLOD,
+                           .dstMemoryType = p->dstMemoryType,
+                           .dstHost = p->dstHost,
+                           .dstDevice = p->dstDevice,
+                           .dstArray = p->dstArray,
+                           .dstPitch = p->dstPitch,
+                           .dstHeight = p->dstHeight,
+                           .WidthInBytes = p->WidthInBytes,
+                           .Height = p->Height,
+                           .Depth = p->Depth};
     return classify_3d(request, &plain, stream, async);
 }
 
 CUresult hook_cuMemcpy3DPeer(DRIVER(cuMemcpy3DPeer) forward, bool per_thread, const CUDA_MEMCPY3D_PEER *pCopy)
 {
     COPY_PITCHED(classify_peer(&request, pCopy, default_stream(per_thread), false), pCopy->dstDevice, pCopy->srcDevice,
-                 ROWS_3D(src), ROWS_3D(dst),
-                 forward(pCopy));
+                 ROWS_3D(src), ROWS_3D(dst), forward(pCopy));
 }
 
 CUresult hook_cuMemcpy3DPeerAsync(DRIVER(cuMemcpy3DPeerAsync) forward, bool per_thread, const CUDA_MEMCPY3D_PEER *pCopy,
                                   CUstream hStream)
 {
-    COPY_PITCHED(classify_peer(&request, pCopy, named_stream(hStream, per_thread), true), pCopy->dstDevice, pCopy->srcDevice,
-                 ROWS_3D(src), ROWS_3D(dst),
-                 forward(pCopy, hStream));
+    COPY_PITCHED(classify_peer(&request, pCopy, named_stream(hStream, per_thread), true), pCopy->dstDevice,
+                 pCopy->srcDevice, ROWS_3D(src), ROWS_3D(dst), forward(pCopy, hStream));
 }

@@ -1,8 +1,8 @@
 /* The functions behind the hooked entry points: hook_<name>(forward, per_thread, the entry's own parameters).
  *
- * `forward` is the driver's function of exactly the entry that was called (the _ptds or _ptsz twin when per_thread); calling it with the
- * unchanged arguments is always a right answer. A hook runs only while shim_active(), may be called by any thread at any time,
- * holds no lock when it calls forward, and touches outputs only on success. */
+ * `forward` is the driver's function of exactly the entry that was called (the _ptds or _ptsz twin when per_thread);
+ * calling it with the unchanged arguments is always a right answer. A hook runs only while shim_active(), may be called
+ * by any thread at any time, holds no lock when it calls forward, and touches outputs only on success. */
 #ifndef SHIM_HOOKS_H
 #define SHIM_HOOKS_H
 #include "shim/shim.h"
@@ -14,7 +14,10 @@
 static inline CUstream default_stream(bool per_thread) { return per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY; }
 
 /* What a stream handle means in a form with one: 0 is the legacy or, in the _ptsz forms, the per-thread stream. */
-static inline CUstream named_stream(CUstream stream, bool per_thread) { return stream ? stream : default_stream(per_thread); }
+static inline CUstream named_stream(CUstream stream, bool per_thread)
+{
+    return stream ? stream : default_stream(per_thread);
+}
 
 #define HOOKS_PARAMETERS(...) __VA_OPT__(, ) __VA_ARGS__
 /* Only the base entries declare; a twin calls its base's function. */

@@ -20,14 +20,14 @@ static uint64_t thread_count(unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 }
 
 CUresult hook_cuLaunchKernel(DRIVER(cuLaunchKernel) forward, bool per_thread, CUfunction f, unsigned int gridDimX,
-                             unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
-                             unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams,
-                             void **extra)
+                             unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
+                             unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
+                             CUstream hStream, void **kernelParams, void **extra)
 {
     (void)per_thread;
     LAUNCH(f, thread_count(gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ),
-           forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams,
-                   extra));
+           forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
+                   kernelParams, extra));
 }
 
 CUresult hook_cuLaunchCooperativeKernel(DRIVER(cuLaunchCooperativeKernel) forward, bool per_thread, CUfunction f,
@@ -37,11 +37,12 @@ CUresult hook_cuLaunchCooperativeKernel(DRIVER(cuLaunchCooperativeKernel) forwar
 {
     (void)per_thread;
     LAUNCH(f, thread_count(gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ),
-           forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams));
+           forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
+                   kernelParams));
 }
 
-CUresult hook_cuLaunchKernelEx(DRIVER(cuLaunchKernelEx) forward, bool per_thread, const CUlaunchConfig *config, CUfunction f,
-                               void **kernelParams, void **extra)
+CUresult hook_cuLaunchKernelEx(DRIVER(cuLaunchKernelEx) forward, bool per_thread, const CUlaunchConfig *config,
+                               CUfunction f, void **kernelParams, void **extra)
 {
     (void)per_thread;
     uint64_t threads = !config ? 0

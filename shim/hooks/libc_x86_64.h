@@ -1,6 +1,7 @@
 /* The exported functions of the malloc family: compare and jump. Included by libc.c only.
  *
- * No register but the flags, %rax and (in calloc) %rdx is touched, none of which carries an argument of the function it jumps to. */
+ * No register but the flags, %rax and (in calloc) %rdx is touched, none of which carries an argument of the function it
+ * jumps to. */
 _Static_assert(offsetof(struct libc_next, min) == 0 && offsetof(struct libc_next, base) == 8 &&
                    offsetof(struct libc_next, bytes) == 16 && offsetof(struct libc_next, malloc) == 24 &&
                    offsetof(struct libc_next, malloc_usable_size) == 24 + 9 * 8,

@@ -13,8 +13,13 @@ static void track(CUresult result, const CUdeviceptr *dptr, size_t bytes, enum b
     context_memory_changed();
     if (result != CUDA_SUCCESS || !dptr || !*dptr) return;
     struct context *context = context_current();
-    struct buffer buffer = {.address = *dptr, .bytes = bytes, .kind = kind, .device = context ? (int)context->device : -1,
-                            .context = context, .site = site_capture(), .id = buffer_next_id()};
+    struct buffer buffer = {.address = *dptr,
+                            .bytes = bytes,
+                            .kind = kind,
+                            .device = context ? (int)context->device : -1,
+                            .context = context,
+                            .site = site_capture(),
+                            .id = buffer_next_id()};
     buffer_add(&buffer);
 }
 
@@ -22,8 +27,14 @@ static void track(CUresult result, const CUdeviceptr *dptr, size_t bytes, enum b
 static CUdeviceptr track_in_window(struct context *context, struct site *site, CUdeviceptr address, size_t bytes)
 {
     if (!address) return 0;
-    struct buffer buffer = {.address = address, .bytes = bytes, .kind = BUFFER_DEVICE, .device = (int)context->device,
-                            .context = context, .window = window_at(address), .site = site, .id = buffer_next_id()};
+    struct buffer buffer = {.address = address,
+                            .bytes = bytes,
+                            .kind = BUFFER_DEVICE,
+                            .device = (int)context->device,
+                            .context = context,
+                            .window = window_at(address),
+                            .site = site,
+                            .id = buffer_next_id()};
     if (buffer_add(&buffer)) return address;
     window_free(buffer.window, address);
     return 0;
@@ -50,7 +61,8 @@ static CUdeviceptr spill(size_t bytes)
     if (!context || !placement_may_spill(context)) return 0;
     struct site *site = site_capture();
     CUdeviceptr address = track_in_window(context, site, window_alloc_sole(context, site, bytes, WINDOW_HOST), bytes);
-    if (address) report_note("the device was out of memory: a buffer of %zu bytes lives on the host (ZCSHIM_SPILL)", bytes);
+    if (address)
+        report_note("the device was out of memory: a buffer of %zu bytes lives on the host (ZCSHIM_SPILL)", bytes);
     return address;
 }
 
@@ -145,7 +157,8 @@ static CUresult free_in_window(struct window *window, CUdeviceptr dptr)
     return CUDA_SUCCESS;
 }
 
-/* What a free means during a capture, the driver tells by an allocation of its own, which is then freed in the same way. */
+/* What a free means during a capture, the driver tells by an allocation of its own, which is then freed in the same
+ * way. */
 static CUresult capture_probe(CUdeviceptr *probe) { return shim.real.cuMemAlloc_v2(probe, 1); }
 
 CUresult hook_cuMemFree_v2(DRIVER(cuMemFree_v2) forward, bool per_thread, CUdeviceptr dptr)

@@ -1,4 +1,5 @@
-/* Modules, libraries and their kernels: seen so that mode `auto` can tell what a kernel may do. The calls themselves are the driver's. */
+/* Modules, libraries and their kernels: seen so that mode `auto` can tell what a kernel may do. The calls themselves
+ * are the driver's. */
 #include "shim/context.h"
 #include "shim/hooks/hooks.h"
 #include "shim/kernels.h"
@@ -17,8 +18,8 @@ CUresult hook_cuModuleLoadData(DRIVER(cuModuleLoadData) forward, bool per_thread
     return loaded(result, result == CUDA_SUCCESS ? *module : NULL, image);
 }
 
-CUresult hook_cuModuleLoadDataEx(DRIVER(cuModuleLoadDataEx) forward, bool per_thread, CUmodule *module, const void *image,
-                                 unsigned int numOptions, CUjit_option *options, void **optionValues)
+CUresult hook_cuModuleLoadDataEx(DRIVER(cuModuleLoadDataEx) forward, bool per_thread, CUmodule *module,
+                                 const void *image, unsigned int numOptions, CUjit_option *options, void **optionValues)
 {
     (void)per_thread;
     CUresult result = forward(module, image, numOptions, options, optionValues);
@@ -33,13 +34,14 @@ CUresult hook_cuModuleLoadFatBinary(DRIVER(cuModuleLoadFatBinary) forward, bool 
     return loaded(result, result == CUDA_SUCCESS ? *module : NULL, fatCubin);
 }
 
-CUresult hook_cuLibraryLoadData(DRIVER(cuLibraryLoadData) forward, bool per_thread, CUlibrary *library, const void *code,
-                                CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions,
-                                CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions)
+CUresult hook_cuLibraryLoadData(DRIVER(cuLibraryLoadData) forward, bool per_thread, CUlibrary *library,
+                                const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
+                                unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
+                                unsigned int numLibraryOptions)
 {
     (void)per_thread;
-    CUresult result = forward(library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues,
-                              numLibraryOptions);
+    CUresult result = forward(library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions,
+                              libraryOptionValues, numLibraryOptions);
     return loaded(result, result == CUDA_SUCCESS ? *library : NULL, code);
 }
 
@@ -57,8 +59,8 @@ CUresult hook_cuLibraryUnload(DRIVER(cuLibraryUnload) forward, bool per_thread, 
     return forward(library);
 }
 
-CUresult hook_cuModuleGetFunction(DRIVER(cuModuleGetFunction) forward, bool per_thread, CUfunction *hfunc, CUmodule hmod,
-                                  const char *name)
+CUresult hook_cuModuleGetFunction(DRIVER(cuModuleGetFunction) forward, bool per_thread, CUfunction *hfunc,
+                                  CUmodule hmod, const char *name)
 {
     (void)per_thread;
     CUresult result = forward(hfunc, hmod, name);
@@ -66,8 +68,8 @@ CUresult hook_cuModuleGetFunction(DRIVER(cuModuleGetFunction) forward, bool per_
     return result;
 }
 
-CUresult hook_cuLibraryGetKernel(DRIVER(cuLibraryGetKernel) forward, bool per_thread, CUkernel *pKernel, CUlibrary library,
-                                 const char *name)
+CUresult hook_cuLibraryGetKernel(DRIVER(cuLibraryGetKernel) forward, bool per_thread, CUkernel *pKernel,
+                                 CUlibrary library, const char *name)
 {
     (void)per_thread;
     CUresult result = forward(pKernel, library, name);
@@ -75,7 +77,8 @@ CUresult hook_cuLibraryGetKernel(DRIVER(cuLibraryGetKernel) forward, bool per_th
     return result;
 }
 
-CUresult hook_cuKernelGetFunction(DRIVER(cuKernelGetFunction) forward, bool per_thread, CUfunction *pFunc, CUkernel kernel)
+CUresult hook_cuKernelGetFunction(DRIVER(cuKernelGetFunction) forward, bool per_thread, CUfunction *pFunc,
+                                  CUkernel kernel)
 {
     (void)per_thread;
     CUresult result = forward(pFunc, kernel);

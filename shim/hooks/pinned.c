@@ -1,4 +1,5 @@
-/* Pinned and registered host memory of the program: tracked for the report; what the shim itself registered stays unseen. */
+/* Pinned and registered host memory of the program: tracked for the report; what the shim itself registered stays
+ * unseen. */
 #include "shim/buffer.h"
 #include "shim/context.h"
 #include "shim/hooks/hooks.h"
@@ -8,7 +9,8 @@
 
 static const char pageable_example[64];
 
-/* The address to ask the driver about: windows must answer as device memory, blocks that the shim registered as pageable memory. */
+/* The address to ask the driver about: windows must answer as device memory, blocks that the shim registered as
+ * pageable memory. */
 static void *ask_about(void *p)
 {
     if (hostmem_owns(p) && hostmem_hides(p)) return (void *)pageable_example;
@@ -22,12 +24,18 @@ static void track(CUresult result, void *p, size_t bytes, enum buffer_kind kind)
     context_memory_changed();
     if (result != CUDA_SUCCESS || !p) return;
     struct context *context = context_current();
-    struct buffer buffer = {.address = (uintptr_t)p, .bytes = bytes, .kind = kind, .device = -1, .context = context,
-                            .site = site_capture(), .id = buffer_next_id()};
+    struct buffer buffer = {.address = (uintptr_t)p,
+                            .bytes = bytes,
+                            .kind = kind,
+                            .device = -1,
+                            .context = context,
+                            .site = site_capture(),
+                            .id = buffer_next_id()};
     buffer_add(&buffer);
 }
 
-CUresult hook_cuMemHostAlloc(DRIVER(cuMemHostAlloc) forward, bool per_thread, void **pp, size_t bytesize, unsigned int Flags)
+CUresult hook_cuMemHostAlloc(DRIVER(cuMemHostAlloc) forward, bool per_thread, void **pp, size_t bytesize,
+                             unsigned int Flags)
 {
     (void)per_thread;
     CUresult result = forward(pp, bytesize, Flags);
@@ -57,7 +65,8 @@ CUresult hook_cuMemFreeHost(DRIVER(cuMemFreeHost) forward, bool per_thread, void
     if (!known && p && result == CUDA_ERROR_INVALID_VALUE) {
         bool found = buffer_find_containing((uintptr_t)p, &buffer);
         bool device = window || (found && buffer.kind != BUFFER_PINNED && buffer.kind != BUFFER_REGISTERED);
-        report_misuse(device ? MISUSE_FREE_HOST_OF_DEVICE : MISUSE_FREE_HOST_OF_MALLOC, p, found ? buffer.site : NULL, site_capture());
+        report_misuse(device ? MISUSE_FREE_HOST_OF_DEVICE : MISUSE_FREE_HOST_OF_MALLOC, p, found ? buffer.site : NULL,
+                      site_capture());
     }
     return result;
 }
@@ -67,7 +76,8 @@ CUresult hook_cuMemHostRegister_v2(DRIVER(cuMemHostRegister_v2) forward, bool pe
 {
     (void)per_thread;
     struct window *window = window_at((uintptr_t)p);
-    if (window) return forward((void *)window->context->exemplar, bytesize < WINDOW_SLOT ? bytesize : WINDOW_SLOT, Flags);
+    if (window)
+        return forward((void *)window->context->exemplar, bytesize < WINDOW_SLOT ? bytesize : WINDOW_SLOT, Flags);
     bool block = hostmem_owns(p);
     if (block) hostmem_program_registers(p, bytesize);
     CUresult result = forward(p, bytesize, Flags);

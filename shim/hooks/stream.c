@@ -17,8 +17,8 @@ CUresult hook_cuStreamCreate(DRIVER(cuStreamCreate) forward, bool per_thread, CU
     return result;
 }
 
-CUresult hook_cuStreamCreateWithPriority(DRIVER(cuStreamCreateWithPriority) forward, bool per_thread, CUstream *phStream,
-                                         unsigned int flags, int priority)
+CUresult hook_cuStreamCreateWithPriority(DRIVER(cuStreamCreateWithPriority) forward, bool per_thread,
+                                         CUstream *phStream, unsigned int flags, int priority)
 {
     (void)per_thread;
     CUresult result = forward(phStream, flags, priority);
@@ -44,8 +44,10 @@ CUresult hook_cuStreamDestroy_v2(DRIVER(cuStreamDestroy_v2) forward, bool per_th
     /* What still runs in a destroyed stream runs on and can no longer be asked about. */
     bool busy = known && (context_capturing() || shim.real.cuStreamQuery(hStream) != CUDA_SUCCESS);
     CUresult result = forward(hStream);
-    if (known && result != CUDA_SUCCESS) context_add_stream(context, hStream);
-    else if (busy) atomic_store_explicit(&context->orphans, gate_work() + 1, memory_order_release);
+    if (known && result != CUDA_SUCCESS)
+        context_add_stream(context, hStream);
+    else if (busy)
+        atomic_store_explicit(&context->orphans, gate_work() + 1, memory_order_release);
     gate_leave_submitted();
     return result;
 }

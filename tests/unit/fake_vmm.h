@@ -1,5 +1,5 @@
-/* Just enough of a driver for windows: addresses, device memory that is plain memory, registrations that always succeed or fail on demand.
- * For unit tests and benchmarks of shim/window.c without any driver; include it once. */
+/* Just enough of a driver for windows: addresses, device memory that is plain memory, registrations that always succeed
+ * or fail on demand. For unit tests and benchmarks of shim/window.c without any driver; include it once. */
 #ifndef TESTS_FAKE_VMM_H
 #define TESTS_FAKE_VMM_H
 #include <string.h>
@@ -43,13 +43,15 @@ static CUresult fake_unregister(void *p)
     return CUDA_SUCCESS;
 }
 
-static CUresult fake_create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags)
+static CUresult fake_create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
+                            unsigned long long flags)
 {
     (void)prop, (void)flags;
     if (fake.refuse_create) return CUDA_ERROR_OUT_OF_MEMORY;
     fake.handles++;
     /* The handle is memory that keeps the bytes while nothing is mapped. */
-    *handle = (CUmemGenericAllocationHandle)mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    *handle =
+        (CUmemGenericAllocationHandle)mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return CUDA_SUCCESS;
 }
 
@@ -66,7 +68,8 @@ static struct {
     size_t bytes;
 } fake_maps[1024];
 
-static CUresult fake_map(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
+static CUresult fake_map(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                         unsigned long long flags)
 {
     (void)offset, (void)flags;
     if (fake.refuse_map) return CUDA_ERROR_INVALID_VALUE;
@@ -103,7 +106,8 @@ static CUresult fake_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc 
 static char *fake_bytes(CUdeviceptr at)
 {
     for (int i = 0; i < 1024; i++)
-        if (fake_maps[i].at && at - fake_maps[i].at < fake_maps[i].bytes) return (char *)fake_maps[i].handle + (at - fake_maps[i].at);
+        if (fake_maps[i].at && at - fake_maps[i].at < fake_maps[i].bytes)
+            return (char *)fake_maps[i].handle + (at - fake_maps[i].at);
     return (char *)at;
 }
 
@@ -156,10 +160,12 @@ static CUresult fake_attribute(int *value, CUdevice_attribute attribute, CUdevic
     *value = attribute != CU_DEVICE_ATTRIBUTE_INTEGRATED;
     return CUDA_SUCCESS;
 }
-static CUresult fake_reserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr hint, unsigned long long flags)
+static CUresult fake_reserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr hint,
+                             unsigned long long flags)
 {
     (void)hint, (void)flags;
-    uintptr_t range = (uintptr_t)mmap(NULL, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uintptr_t range =
+        (uintptr_t)mmap(NULL, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     *at = (range + alignment - 1) / alignment * alignment;
     return CUDA_SUCCESS;
 }
@@ -181,14 +187,24 @@ static struct context *fake_context(enum option_mode mode)
 {
     options_default(&shim.options);
     shim.options.mode = mode;
-    shim.real = (struct driver){.cuMemHostRegister_v2 = fake_register, .cuMemHostUnregister = fake_unregister,
-                                .cuMemCreate = fake_create, .cuMemRelease = fake_release, .cuMemMap = fake_map,
-                                .cuMemUnmap = fake_unmap, .cuMemSetAccess = fake_access, .cuMemcpyHtoD_v2 = fake_htod,
-                                .cuMemcpyDtoH_v2 = fake_dtoh, .cuEventCreate = fake_event_create,
-                                .cuEventRecord = fake_event_record, .cuEventQuery = fake_event_query,
-                                .cuEventDestroy_v2 = fake_event_destroy, .cuCtxGetCurrent = fake_current,
-                                .cuCtxGetDevice = fake_device, .cuDeviceGetAttribute = fake_attribute,
-                                .cuMemAddressReserve = fake_reserve, .cuMemAlloc_v2 = fake_alloc,
+    shim.real = (struct driver){.cuMemHostRegister_v2 = fake_register,
+                                .cuMemHostUnregister = fake_unregister,
+                                .cuMemCreate = fake_create,
+                                .cuMemRelease = fake_release,
+                                .cuMemMap = fake_map,
+                                .cuMemUnmap = fake_unmap,
+                                .cuMemSetAccess = fake_access,
+                                .cuMemcpyHtoD_v2 = fake_htod,
+                                .cuMemcpyDtoH_v2 = fake_dtoh,
+                                .cuEventCreate = fake_event_create,
+                                .cuEventRecord = fake_event_record,
+                                .cuEventQuery = fake_event_query,
+                                .cuEventDestroy_v2 = fake_event_destroy,
+                                .cuCtxGetCurrent = fake_current,
+                                .cuCtxGetDevice = fake_device,
+                                .cuDeviceGetAttribute = fake_attribute,
+                                .cuMemAddressReserve = fake_reserve,
+                                .cuMemAlloc_v2 = fake_alloc,
                                 .cuDevicePrimaryCtxGetState = fake_primary};
     struct context *context = context_current();
     return context && context_ready(context) ? context : NULL;
