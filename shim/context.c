@@ -103,7 +103,15 @@ static void set_up(struct context *context)
     if (shim.options.mode == MODE_AUTO) earning_start();
     context->base = base;
     context->support = CONTEXT_MOVES;
-    if (shim.options.mode == MODE_ALWAYS || shim.options.stress_moves) kernel_load(context);
+    if (shim.options.mode == MODE_ALWAYS || shim.options.stress_moves) {
+        kernel_load(context);
+        /* Without it an asynchronous copy behind a busy stream would wait: for ever, if the program lets the stream go on
+         * after that copy. */
+        if (!context->copy_kernel) {
+            context->support = CONTEXT_NATIVE;
+            return;
+        }
+    }
     lock_acquire(&contexts.lock);
     if (!context_hull.low || base < context_hull.low) atomic_store(&context_hull.low, base);
     if (base + CONTEXT_RESERVE > context_hull.high) atomic_store(&context_hull.high, base + CONTEXT_RESERVE);
@@ -120,7 +128,8 @@ bool context_ready(struct context *context)
     int setup = atomic_load_explicit(&context->setup, memory_order_acquire);
     if (setup == 0) {
         /* A thread that meets a set-up under way does not wait for it: its allocation is native. */
-        if (context_capturing() || !atomic_compare_exchange_strong(&context->setup, &setup, 1)) return false;
+        /* The probe's moves and the loading of code wait for running work, which may itself wait for the caller. */
+        if (!context_quiet(context) || !atomic_compare_exchange_strong(&context->setup, &setup, 1)) return false;
         set_up(context);
         atomic_store_explicit(&context->setup, 2, memory_order_release);
         setup = 2;
@@ -232,9 +241,10 @@ CUresult context_stream_wait(struct context *context, CUstream stream)
     int event = event_take(context);
     if (event < 0) return context_wait_all(context);
     CUresult result = shim.real.cuEventRecord(context->events[event], stream);
-    if (result == CUDA_SUCCESS) result = shim.real.cuEventSynchronize(context->events[event]);
+    bool recorded = result == CUDA_SUCCESS;
+    if (recorded) result = shim.real.cuEventSynchronize(context->events[event]);
     event_give(context, event);
-    return result;
+    return recorded ? result : context_wait_all(context);
 }
 
 bool context_quiet(struct context *context)

@@ -17,9 +17,7 @@ void kernel_load(struct context *context)
     /* With lazy loading the code would else be loaded by the first launch, which may wait for running work. */
     if (result == CUDA_SUCCESS && shim.real.cuFuncLoad) result = shim.real.cuFuncLoad(function);
     if (result != CUDA_SUCCESS) {
-        report_note(
-            "the copy kernel could not be loaded (CUDA error %d): asynchronous copies of buffers on the host may wait",
-            (int)result);
+        report_note("the copy kernel could not be loaded (CUDA error %d): small buffers stay on the device", (int)result);
         return;
     }
     context->module = module;

@@ -104,7 +104,7 @@ enum placement_answer placement_move(struct window *window, enum window_place pl
             if (place == WINDOW_HOST) {
                 kernel_load(context);
                 staging_prepare(context);
-                moved = window_to_host(window);
+                moved = context->copy_kernel && window_to_host(window);
             } else {
                 moved = window_to_device(window);
             }

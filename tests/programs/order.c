@@ -393,3 +393,20 @@ SNIPPET(event_chain, "", "small buffers handed from stream to stream by events")
     }
     MUST(cudaFreeHost(pinned));
 }
+
+SNIPPET(first_allocation_behind_busy_stream, "", "the first small buffer of a program does not wait for running work")
+{
+    volatile int *open;
+    unsigned *device, back = 0, value = 4711;
+    MUST(cudaHostAlloc((void **)&open, sizeof *open, cudaHostAllocMapped));
+    kernels_load();
+    *open = 0;
+    launch_gate(open, NULL, NULL, 0, 0);
+    MUST(cudaMalloc((void **)&device, sizeof value)); /* never returns if it waits */
+    *open = 1;
+    MUST(cudaMemcpy(device, &value, sizeof value, cudaMemcpyHostToDevice));
+    MUST(cudaMemcpy(&back, device, sizeof back, cudaMemcpyDeviceToHost));
+    expect(back == value, "the value came back");
+    MUST(cudaFree(device));
+    MUST(cudaFreeHost((void *)open));
+}
