@@ -208,6 +208,11 @@ CUresult hook_cuMemFreeAsync(DRIVER(cuMemFreeAsync) forward, bool per_thread, CU
         bool pushed, freed = false;
         if (context_enter(window->context, &pushed)) {
             freed = window_free_in_stream(window, dptr, named_stream(hStream, per_thread));
+            /* Without an event nobody would know when the stream has passed: free it as cuMemFree does. */
+            if (!freed && !context_capturing() && context_wait_all(window->context) == CUDA_SUCCESS) {
+                window_free(window, dptr);
+                freed = true;
+            }
             context_leave(pushed);
         }
         if (freed) return CUDA_SUCCESS;
