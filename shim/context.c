@@ -105,8 +105,8 @@ static void set_up(struct context *context)
     context->support = CONTEXT_MOVES;
     if (shim.options.mode == MODE_ALWAYS || shim.options.stress_moves) {
         kernel_load(context);
-        /* Without it an asynchronous copy behind a busy stream would wait: for ever, if the program lets the stream go on
-         * after that copy. */
+        /* Without it an asynchronous copy behind a busy stream would wait: for ever, if the program lets the stream go
+         * on after that copy. */
         if (!context->copy_kernel) {
             context->support = CONTEXT_NATIVE;
             return;

@@ -17,7 +17,8 @@ void kernel_load(struct context *context)
     /* With lazy loading the code would else be loaded by the first launch, which may wait for running work. */
     if (result == CUDA_SUCCESS && shim.real.cuFuncLoad) result = shim.real.cuFuncLoad(function);
     if (result != CUDA_SUCCESS) {
-        report_note("the copy kernel could not be loaded (CUDA error %d): small buffers stay on the device", (int)result);
+        report_note("the copy kernel could not be loaded (CUDA error %d): small buffers stay on the device",
+                    (int)result);
         return;
     }
     context->module = module;
