@@ -15,13 +15,13 @@
 struct shim shim;
 
 static struct {
-    int registrations, live_registrations, mapped, handles;
+    _Atomic int registrations, live_registrations, mapped, handles;
     bool refuse_register, refuse_create, refuse_map, events_ready;
 } fake = {.events_ready = true};
 
 void report_note(const char *format, ...) { (void)format; }
 void report_tick(uint64_t now_ns) { (void)now_ns; }
-void kernel_load(struct context *context) { (void)context; }
+void kernel_load(struct context *context) { context->copy_kernel = (CUfunction)&fake; }
 void earning_start(void) {}
 void placement_window(struct window *window) { (void)window; }
 void placement_bytes(struct window *window) { (void)window; }
@@ -63,9 +63,9 @@ static CUresult fake_release(CUmemGenericAllocationHandle handle)
 }
 
 static struct {
-    CUdeviceptr at;
+    _Atomic CUdeviceptr at; /* 0: unused; 1: being filled */
     CUmemGenericAllocationHandle handle;
-    size_t bytes;
+    _Atomic size_t bytes;
 } fake_maps[1024];
 
 static CUresult fake_map(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
@@ -74,10 +74,11 @@ static CUresult fake_map(CUdeviceptr at, size_t bytes, size_t offset, CUmemGener
     (void)offset, (void)flags;
     if (fake.refuse_map) return CUDA_ERROR_INVALID_VALUE;
     for (int i = 0; i < 1024; i++) {
-        if (fake_maps[i].at) continue;
-        fake_maps[i].at = at;
+        CUdeviceptr unused = 0;
+        if (!atomic_compare_exchange_strong(&fake_maps[i].at, &unused, 1)) continue;
         fake_maps[i].handle = handle;
         fake_maps[i].bytes = bytes;
+        fake_maps[i].at = at;
         fake.mapped++;
         return CUDA_SUCCESS;
     }
@@ -105,9 +106,10 @@ static CUresult fake_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc 
 /* Where the bytes behind a device address are. */
 static char *fake_bytes(CUdeviceptr at)
 {
-    for (int i = 0; i < 1024; i++)
-        if (fake_maps[i].at && at - fake_maps[i].at < fake_maps[i].bytes)
-            return (char *)fake_maps[i].handle + (at - fake_maps[i].at);
+    for (int i = 0; i < 1024; i++) {
+        CUdeviceptr start = fake_maps[i].at;
+        if (start > 1 && at - start < fake_maps[i].bytes) return (char *)fake_maps[i].handle + (at - start);
+    }
     return (char *)at;
 }
 
