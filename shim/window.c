@@ -300,7 +300,8 @@ void window_free(struct window *window, uintptr_t start)
 
 bool window_free_in_stream(struct window *window, uintptr_t start, CUstream stream)
 {
-    struct pending *entry = arena_alloc(sizeof *entry);
+    /* The window of one large buffer goes with it, and only a wait tells when it may. */
+    struct pending *entry = window->sole_bytes ? NULL : arena_alloc(sizeof *entry);
     if (!entry) return false;
     if (shim.real.cuEventCreate(&entry->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) goto fail;
     if (shim.real.cuEventRecord(entry->event, stream) != CUDA_SUCCESS) {

@@ -134,6 +134,16 @@ Test(window, a_large_buffer_has_a_window_of_its_own_that_goes_with_it)
     cr_assert_null(window_at(at));
 }
 
+Test(window, a_large_buffer_is_not_given_back_in_stream_order)
+{
+    struct context *context = fake_context(MODE_AUTO);
+    uintptr_t at = window_alloc_sole(context, &site_a, 5 << 20, WINDOW_DEVICE);
+    cr_assert_not(window_free_in_stream(window_at(at), at, NULL));
+    cr_assert(window_covers(window_at(at), at, 5 << 20));
+    window_free(window_at(at), at);
+    cr_assert_null(window_at(at));
+}
+
 Test(window, sync_memops_is_a_buffers_own_and_goes_with_it)
 {
     struct context *context = fake_context(MODE_ALWAYS);
