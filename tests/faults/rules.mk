@@ -20,14 +20,14 @@ sanitized-unit: $(UNIT_BINS) $(CORE_THREADS)
 	@set -e; for t in $(UNIT_BINS); do echo "== $$t"; timeout 120 $$t -j2 --short-filename; done
 	timeout 60 $(CORE_THREADS) 5000
 # Under the shim: the snippets that are short and touch every family of hooks.
-sanitized-programs: $(SHIM_LIB) $(PROGRAMS)/programs-shared $(PROGRAMS)/libnext.so $(PROGRAMS)/plugin.so $$(SIM)
+sanitized-programs: $(SHIM_LIB) $$(addprefix $$(PROGRAMS)/,programs-shared libnext.so plugin.so) $$(SIM)
 	$(PYTHON) tests/programs/compare.py --library $(SHIM_LIB) --sim $(BUILD)/sim --timeout 100 --modes auto,stress1 \
 	  --only 'copy_[123]|mix_|async_|graph_|freed|free_|threads_share|pageable|block_|malloc_r|attributes|proc_|lookup_a|registered' $(PROGRAMS)/programs-shared
-sanitized-threads: $(CORE_THREADS) $(POLICY_THREADS) $(REPORT_DIR)/room_threads $(TORTURE_DIRECT)
+sanitized-threads: $(CORE_THREADS) $(POLICY_THREADS) $$(REPORT_DIR)/room_threads $$(TORTURE_DIRECT)
 	timeout 100 $(CORE_THREADS) 20000
 	timeout 100 $(POLICY_THREADS)
 	timeout 100 $(REPORT_DIR)/room_threads
-	timeout 100 $(TORTURE_DIRECT) 20000 4 1 30
+	timeout 100 $(TORTURE_DIRECT) 30000 4 1 0
 
 ifeq ($(SAN),)
 # 77 where the compiler has no such runtime.
