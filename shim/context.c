@@ -31,8 +31,27 @@ static struct context *find(CUcontext handle)
     return NULL;
 }
 
+#define GREEN_MAX 64
+static _Atomic(CUcontext) green_contexts[GREEN_MAX];
+
+void context_note_green(CUcontext handle)
+{
+    for (int i = 0; i < GREEN_MAX; i++) {
+        CUcontext none = NULL;
+        if (green_contexts[i] == handle || atomic_compare_exchange_strong(&green_contexts[i], &none, handle)) return;
+    }
+}
+
+static bool is_green(CUcontext handle)
+{
+    for (int i = 0; i < GREEN_MAX && green_contexts[i]; i++)
+        if (green_contexts[i] == handle) return true;
+    return false;
+}
+
 static struct context *add(CUcontext handle)
 {
+    if (is_green(handle)) return NULL;
     CUdevice device;
     if (shim.real.cuCtxGetDevice(&device) != CUDA_SUCCESS) return NULL;
     CUcontext primary = NULL;
@@ -239,7 +258,15 @@ CUresult context_stream_wait(struct context *context, CUstream stream)
     if (stream == CU_STREAM_LEGACY) return context_wait_blocking(context);
     if (atomic_load_explicit(&context->done_all, memory_order_acquire) == work) return CUDA_SUCCESS;
     int event = event_take(context);
-    if (event < 0) return context_wait_all(context);
+    if (event < 0) {
+        /* All are in use by other threads: one of this call's own, since waiting for more than the stream could be for ever. */
+        CUevent own;
+        CUresult made = shim.real.cuEventCreate(&own, CU_EVENT_DISABLE_TIMING);
+        if (made == CUDA_SUCCESS) made = shim.real.cuEventRecord(own, stream);
+        if (made == CUDA_SUCCESS) made = shim.real.cuEventSynchronize(own);
+        shim.real.cuEventDestroy_v2(own);
+        return made;
+    }
     CUresult result = shim.real.cuEventRecord(context->events[event], stream);
     bool recorded = result == CUDA_SUCCESS;
     if (recorded) result = shim.real.cuEventSynchronize(context->events[event]);
@@ -303,16 +330,92 @@ void context_add_stream(struct context *context, CUstream stream)
     lock_release(&context->lock);
 }
 
-bool context_remove_stream(struct context *context, CUstream stream)
+struct context *context_remove_stream(CUstream stream)
 {
-    bool found = false;
-    lock_acquire(&context->lock);
-    for (size_t i = 0; i < context->stream_count && !found; i++) {
-        found = context->streams[i] == stream;
-        if (found) context->streams[i] = context->streams[--context->stream_count];
+    int used = atomic_load_explicit(&contexts.used, memory_order_acquire);
+    struct context *found = NULL;
+    for (int c = 0; c < used && !found; c++) {
+        struct context *context = &contexts.entries[c];
+        if (!context->handle) continue;
+        lock_acquire(&context->lock);
+        for (size_t i = 0; i < context->stream_count && !found; i++) {
+            if (context->streams[i] != stream) continue;
+            context->streams[i] = context->streams[--context->stream_count];
+            found = context;
+        }
+        lock_release(&context->lock);
     }
-    lock_release(&context->lock);
     return found;
+}
+
+bool context_owns_stream(struct context *context, CUstream stream)
+{
+    CUcontext owner = NULL;
+    if (stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) return true;
+    if (atomic_load_explicit(&contexts.used, memory_order_acquire) < 2 || !shim.real.cuStreamGetCtx) return true;
+    return shim.real.cuStreamGetCtx(stream, &owner) == CUDA_SUCCESS && owner == context->handle;
+}
+
+bool contexts_several(void) { return atomic_load_explicit(&contexts.used, memory_order_acquire) > 1; }
+
+bool contexts_quiet(void)
+{
+    int used = atomic_load_explicit(&contexts.used, memory_order_acquire);
+    bool quiet = true, pushed;
+    for (int i = 0; i < used && quiet; i++) {
+        struct context *context = &contexts.entries[i];
+        if (!context->handle) continue;
+        if (atomic_load_explicit(&context->done_all, memory_order_acquire) == gate_work() && !context_capturing()) continue;
+        quiet = context_enter(context, &pushed);
+        if (!quiet) break;
+        quiet = context_quiet(context);
+        context_leave(pushed);
+    }
+    return quiet && !context_capturing();
+}
+
+#define CAPTURES_MAX 256
+static struct {
+    struct lock lock;
+    int count;
+    CUstream streams[CAPTURES_MAX];
+    CUcontext contexts[CAPTURES_MAX];
+} captures = {.lock = LOCK_INITIALIZER};
+
+void context_capture_began(CUstream stream, CUcontext context)
+{
+    lock_acquire(&captures.lock);
+    if (captures.count < CAPTURES_MAX) {
+        captures.streams[captures.count] = stream;
+        captures.contexts[captures.count++] = context;
+    }
+    lock_release(&captures.lock);
+}
+
+static void capture_drop(int i)
+{
+    captures.streams[i] = captures.streams[--captures.count];
+    captures.contexts[i] = captures.contexts[captures.count];
+    atomic_fetch_sub(&context_captures, 1);
+}
+
+void context_capture_ended(CUstream stream)
+{
+    lock_acquire(&captures.lock);
+    for (int i = 0; i < captures.count; i++) {
+        if (captures.streams[i] != stream) continue;
+        capture_drop(i);
+        break;
+    }
+    lock_release(&captures.lock);
+}
+
+static void captures_end_with(CUcontext context)
+{
+    lock_acquire(&captures.lock);
+    for (int i = captures.count - 1; i >= 0; i--)
+        if (captures.contexts[i] == context) capture_drop(i);
+    lock_release(&captures.lock);
 }
 
 bool context_stream_capturing(CUstream stream)
@@ -325,8 +428,18 @@ bool context_stream_capturing(CUstream stream)
 
 void context_peer_enabled(CUcontext owner, struct context *reader)
 {
+    CUcontext popped;
+    /* The owner may not have been met yet: peers are usually enabled before anything is allocated. */
+    if (!find(owner) && shim.real.cuCtxPushCurrent_v2(owner) == CUDA_SUCCESS) {
+        context_current();
+        shim.real.cuCtxPopCurrent_v2(&popped);
+    }
     struct context *context = find(owner);
-    if (!context || context->device == reader->device || context->peer_count == CONTEXT_PEERS) return;
+    if (!context || context->device == reader->device) return;
+    if (context->peer_count == CONTEXT_PEERS) {
+        context->support = CONTEXT_NATIVE; /* no further windows: one that not every peer can read would be wrong */
+        return;
+    }
     context->peers[context->peer_count] = reader->handle;
     context->peer_devices[context->peer_count++] = reader->device;
     window_set_peer(context, reader->device, true);
@@ -346,6 +459,7 @@ void context_peer_disabled(CUcontext owner, struct context *reader)
 
 static void drop(struct context *context, enum window_end end)
 {
+    captures_end_with(context->handle);
     window_retire_all(context, end);
     buffer_forget_context(context);
     uintptr_t base = context->base;
@@ -376,4 +490,10 @@ void context_for_each(void (*visit)(struct context *, void *), void *argument)
     int used = atomic_load_explicit(&contexts.used, memory_order_acquire);
     for (int i = 0; i < used; i++)
         if (contexts.entries[i].handle) visit(&contexts.entries[i], argument);
+}
+
+bool context_is_primary(CUcontext handle)
+{
+    struct context *context = find(handle);
+    return context && context->primary;
 }

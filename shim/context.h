@@ -48,7 +48,8 @@ struct context {
     uintptr_t base;        /* of the reservation; CONTEXT_RESERVE bytes */
     struct window **units; /* window of each 2 MiB of the reservation */
     size_t units_used, window_bytes;
-    struct window *windows; /* all, newest first */
+    struct window *windows; /* all, newest first; dead ones stay in it */
+    int pending;            /* slots freed in stream order and not collected yet */
 
     CUstream *streams; /* non-blocking streams alive: cuStreamQuery(legacy) does not see them */
     size_t stream_count, stream_capacity;
@@ -108,6 +109,12 @@ static inline bool context_known_idle(const struct context *context)
 bool context_stream_idle(struct context *context, CUstream stream);
 /* Waits for what is in the stream, and for what its next operation would wait for. */
 CUresult context_stream_wait(struct context *context, CUstream stream);
+/* Does the stream belong to this context? Natively a copy may be enqueued in a stream of another one; then nothing is known of it. */
+bool context_owns_stream(struct context *context, CUstream stream);
+/* More than one context was ever met. */
+bool contexts_several(void);
+/* No known context has work: other contexts may read a window, too. As context_quiet. */
+bool contexts_quiet(void);
 /* No stream of the context has work. Asks, never waits; for moves, with the gate closed. */
 bool context_quiet(struct context *context);
 
@@ -120,8 +127,8 @@ static inline void context_note(CUresult result)
 }
 
 void context_add_stream(struct context *context, CUstream stream);
-/* True if it was there. */
-bool context_remove_stream(struct context *context, CUstream stream);
+/* The context in whose list it was, or NULL. */
+struct context *context_remove_stream(CUstream stream);
 
 /* Changes whenever the driver may have given out addresses: what was host memory before may be asked about again. */
 extern _Atomic uint32_t context_memory_epoch;
@@ -135,6 +142,13 @@ extern _Atomic int context_captures;
 static inline bool context_capturing(void) { return atomic_load_explicit(&context_captures, memory_order_acquire) > 0; }
 bool context_stream_capturing(CUstream stream);
 
+/* A handle of a green context: shares its memory with others, so everything in it is left to the driver. */
+void context_note_green(CUcontext handle);
+
+/* Captures by the stream that began them; any end counts: cuStreamEndCapture, the stream's or its context's destruction. */
+void context_capture_began(CUstream stream, CUcontext context);
+void context_capture_ended(CUstream stream);
+
 /* Peers: device-backed windows must be mapped for them as cuMemAlloc memory would be. */
 void context_peer_enabled(CUcontext owner, struct context *reader);
 void context_peer_disabled(CUcontext owner, struct context *reader);
@@ -143,6 +157,8 @@ void context_peer_disabled(CUcontext owner, struct context *reader);
 void context_forget(CUcontext handle);
 /* Before the driver drops it: gives back what the shim holds in it. */
 void context_retire(CUcontext handle);
+/* Is it the primary context of its device? */
+bool context_is_primary(CUcontext handle);
 /* All contexts of a device (primary context reset or released to zero). */
 void context_for_each(void (*visit)(struct context *context, void *argument), void *argument);
 #endif

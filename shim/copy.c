@@ -13,25 +13,38 @@
 #include "shim/staging.h"
 #include "shim/window.h"
 
+/* Sizes that do not fit are SIZE_MAX: inside no buffer. */
+static size_t product(size_t a, size_t b)
+{
+    size_t result;
+    return __builtin_mul_overflow(a, b, &result) ? SIZE_MAX : result;
+}
+
+static size_t sum(size_t a, size_t b)
+{
+    size_t result;
+    return __builtin_add_overflow(a, b, &result) ? SIZE_MAX : result;
+}
+
 static size_t request_bytes(const struct copy_request *request)
 {
-    return request->width * request->height * request->depth;
+    return product(product(request->width, request->height), request->depth);
 }
 
 /* One byte past the last that a pitched side touches, as an offset. */
-static size_t side_extent(size_t width, size_t height, size_t depth, size_t pitch, size_t slice)
+size_t copy_extent(size_t width, size_t height, size_t depth, size_t pitch, size_t slice)
 {
-    return (depth - 1) * slice + (height - 1) * pitch + width;
+    return sum(sum(product(depth - 1, slice), product(height - 1, pitch)), width);
 }
 
 static size_t device_extent(const struct copy_request *r)
 {
-    return side_extent(r->width, r->height, r->depth, r->device_pitch, r->device_slice);
+    return copy_extent(r->width, r->height, r->depth, r->device_pitch, r->device_slice);
 }
 
 static size_t host_extent(const struct copy_request *r)
 {
-    return side_extent(r->width, r->height, r->depth, r->host_pitch, r->host_slice);
+    return copy_extent(r->width, r->height, r->depth, r->host_pitch, r->host_slice);
 }
 
 enum copy_side copy_side(uintptr_t address)
@@ -150,11 +163,10 @@ static CUresult copy_wait(const struct copy_request *r)
     return context_stream_wait(r->context, r->stream);
 }
 
-/* The device side is a buffer in a window on the host. Inside the gate. */
-static bool copy_on_host(struct copy_request *r, CUresult *result, bool *elided)
+static bool copy_without_driver(struct copy_request *r, CUresult *result, bool *elided)
 {
-    if (context_capturing() || !(r->context = context_current()) || r->context != r->window->context ||
-        r->context->lost)
+    if (!(r->context = context_current()) || r->context != r->window->context || r->context->lost ||
+        !context_owns_stream(r->context, r->stream))
         return false;
     if (!request_bytes(r) || !r->host || !cpu_may_touch(r->host)) return false;
     *result = CUDA_SUCCESS;
@@ -165,6 +177,28 @@ static bool copy_on_host(struct copy_request *r, CUresult *result, bool *elided)
     copy_by_cpu(r);
     *elided = true;
     return true;
+}
+
+/* The device side is a buffer in a window on the host. Inside the gate. While some stream captures, asynchronous copies in others go on:
+ * the driver's form would block until their stream drains. What they ask of the driver is asked in relaxed mode, which
+ * spoils no capture. */
+static bool copy_on_host(struct copy_request *r, CUresult *result, bool *elided)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (!context_capturing()) return copy_without_driver(r, result, elided);
+    if (!r->async || r->stream == CU_STREAM_LEGACY || context_stream_capturing(r->stream)) return false;
+    if (!shim.real.cuThreadExchangeStreamCaptureMode || shim.real.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+        return false;
+    bool done = copy_without_driver(r, result, elided);
+    shim.real.cuThreadExchangeStreamCaptureMode(&mode);
+    return done;
+}
+
+void copy_freeze_captured(CUstream stream, CUdeviceptr a, CUdeviceptr b)
+{
+    if (!context_capturing() || (!context_hull_has(a) && !context_hull_has(b)) || !context_stream_capturing(stream)) return;
+    placement_freeze(a, "named by a captured copy or memset");
+    placement_freeze(b, "named by a captured copy or memset");
 }
 
 static void count(const struct copy_request *r, bool elided)
@@ -210,6 +244,7 @@ bool copy_begin(struct copy_request *r, CUresult *result)
         return true;
     }
     PLACEMENT_STRESS();
+    copy_freeze_captured(r->stream, r->device, 0);
     if (placement_wants_time()) r->started_ns = clock_ns();
     gate_enter();
     bool elided = false;
@@ -231,12 +266,6 @@ bool copy_begin(struct copy_request *r, CUresult *result)
         count(r, elided);
         placement_copied(r->window, r, elided, r->started_ns);
         return true;
-    }
-    if (context_capturing() && context_stream_capturing(r->stream)) {
-        /* The node will hold this address's backing for as long as the graph lives. */
-        gate_leave();
-        placement_freeze(r->device, "named by a captured copy");
-        gate_enter();
     }
     return false;
 }
@@ -292,7 +321,7 @@ static bool copy_between_hosts(struct copy_between *b, CUresult *result)
     enum copy_side to = on_host(b->to) ? SIDE_WINDOW : copy_side(b->to),
                    from = on_host(b->from) ? SIDE_WINDOW : copy_side(b->from);
     bool windows = on_host(b->to) && on_host(b->from);
-    if (!context || (!windows && to != SIDE_PINNED && from != SIDE_PINNED)) return false;
+    if (!context || !context_owns_stream(context, b->stream) || (!windows && to != SIDE_PINNED && from != SIDE_PINNED)) return false;
     if (!b->async && !windows) {
         *result = context_stream_wait(context, b->stream);
         if (*result != CUDA_SUCCESS) return true;
@@ -313,6 +342,7 @@ bool copy_between_begin(struct copy_between *b, CUresult *result)
     b->entered = b->wait_after = false;
     if (!context_hull_has(b->to) && !context_hull_has(b->from)) return false;
     PLACEMENT_STRESS();
+    copy_freeze_captured(b->stream, b->to, b->from);
     gate_enter();
     b->entered = true;
     if (copy_out_of_bounds(b->to, b->bytes) || copy_out_of_bounds(b->from, b->bytes)) {
@@ -320,15 +350,7 @@ bool copy_between_begin(struct copy_between *b, CUresult *result)
         return true;
     }
     bool to_host = on_host(b->to), from_host = on_host(b->from);
-    if (context_capturing()) {
-        if ((to_host || from_host) && context_stream_capturing(b->stream)) {
-            gate_leave();
-            placement_freeze(b->to, "named by a captured copy");
-            placement_freeze(b->from, "named by a captured copy");
-            gate_enter();
-        }
-        return false;
-    }
+    if (context_capturing()) return false;
     b->wait_after = !b->async && (sync_memops(b->to) || sync_memops(b->from));
     if ((!to_host && !from_host) || !b->bytes) return false;
     /* The plain form would block on host memory where it natively returns at once. */

@@ -73,21 +73,24 @@ void earning_window(struct window *window)
     const char *reason = NULL;
     if (!at_work()) return;
     bool known = past_for(window, &past, &choice, &reason);
-    if (state)
-        earn_end(&state->earn, &earning.run);
-    else
-        state = arena_calloc(sizeof *state);
-    if (!state) return;
-    state->lock = (struct lock)LOCK_INITIALIZER;
+    bool fresh = !state;
+    if (fresh && !(state = arena_calloc(sizeof *state))) return;
+    if (fresh) state->lock = (struct lock)LOCK_INITIALIZER;
+    lock_acquire(&state->lock);
+    if (!fresh) earn_end(&state->earn, &earning.run);
     earn_begin(&state->earn, &earning.run, window->live_bytes, known ? &past : NULL, clock_ns());
     if (choice == CHOICE_HOST) earn_fix(&state->earn, &earning.run, reason);
+    lock_release(&state->lock);
     window->policy = state;
 }
 
 void earning_window_gone(struct window *window)
 {
     struct earning *state = window->policy;
-    if (state) earn_end(&state->earn, &earning.run);
+    if (!state) return;
+    lock_acquire(&state->lock);
+    earn_end(&state->earn, &earning.run);
+    lock_release(&state->lock);
 }
 
 bool earning_past(struct site *site, struct earn_past *past, bool *decided)

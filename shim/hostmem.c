@@ -16,7 +16,7 @@ static struct program_range {
 
 void hostmem_lock(void)
 {
-    if (atomic_load_explicit(&hostmem.fork_locked, memory_order_relaxed) &&
+    if (atomic_load_explicit(&hostmem.fork_locked, memory_order_acquire) &&
         pthread_equal(hostmem.forking, pthread_self()))
         return;
     pthread_mutex_lock(&hostmem.lock);
@@ -24,7 +24,7 @@ void hostmem_lock(void)
 
 void hostmem_unlock(void)
 {
-    if (atomic_load_explicit(&hostmem.fork_locked, memory_order_relaxed) &&
+    if (atomic_load_explicit(&hostmem.fork_locked, memory_order_acquire) &&
         pthread_equal(hostmem.forking, pthread_self()))
         return;
     pthread_mutex_unlock(&hostmem.lock);

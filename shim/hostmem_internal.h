@@ -70,7 +70,7 @@ extern struct hostmem {
     _Atomic bool child;        /* a forked child: nothing is registered */
     _Atomic bool register_off; /* this driver cannot, or will not any more */
     bool range_failed;
-    pthread_t forking;
+    _Atomic pthread_t forking;
     _Atomic bool fork_locked;
     size_t page;
     size_t registered;             /* bytes, all blocks; being registered included */

@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -6,7 +7,6 @@
 #include "shim/kernels.h"
 #include "shim/lock.h"
 #include "shim/module_image.h"
-#include "shim/modules.h"
 #include "shim/shim.h"
 
 /* One kernel of an image, as its PTX describes it. */
@@ -18,6 +18,7 @@ struct entry {
 struct owner {
     struct owner *next;
     const void *handle, *image; /* image: NULL once read */
+    const void *library;        /* where the image lies; NULL: on the heap */
     struct entry *entries;
 };
 
@@ -99,6 +100,13 @@ static void read_image(struct owner *owner)
     module_image_close(&parts);
 }
 
+/* The loaded object that holds the address, or NULL. */
+static const void *library_of(const void *address)
+{
+    Dl_info info;
+    return dladdr(address, &info) ? info.dli_fbase : NULL;
+}
+
 static struct owner *find_owner(const void *handle)
 {
     struct owner *owner = kernels.owners;
@@ -108,13 +116,14 @@ static struct owner *find_owner(const void *handle)
 
 void kernels_loaded(const void *handle, const void *image)
 {
-    struct owner *owner = arena_calloc(sizeof *owner);
-    if (!owner || !image) return;
+    struct owner *owner = image ? arena_calloc(sizeof *owner) : NULL;
+    if (!owner) return;
     owner->handle = handle;
     owner->image = image;
+    owner->library = library_of(image);
     lock_acquire(&kernels.lock);
-    /* An image in a library or program stays where it is; one on the heap may be gone tomorrow. */
-    if (!module_of((uintptr_t)image)) read_image(owner);
+    /* An image in a library or program stays where it is while that is loaded; one on the heap may be gone tomorrow. */
+    if (!owner->library) read_image(owner);
     owner->next = kernels.owners;
     kernels.owners = owner;
     lock_release(&kernels.lock);
@@ -185,7 +194,8 @@ bool kernels_find(const void *handle, struct kernel_info *info)
     struct function *function = find_function(handle);
     if (function) {
         *info = (struct kernel_info){function->name, COST_UNKNOWN, UINT64_MAX, UINT64_MAX};
-        if (function->owner && function->owner->image) read_image(function->owner);
+        if (function->owner && function->owner->image && library_of(function->owner->image) == function->owner->library)
+            read_image(function->owner);
         for (struct entry *entry = function->owner ? function->owner->entries : NULL; entry; entry = entry->next)
             if (!strcmp(entry->info.name, function->name)) *info = entry->info;
     }

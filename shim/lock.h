@@ -1,5 +1,6 @@
 /* A plain mutex. Rule of the house: never held across a driver call that can block on other threads, nor across the
- * program's code. Order, outermost first: hostmem, context, window, buffers, sites, report, arena. */
+ * program's code. Order, outermost first: hostmem, context, a site's windows,
+ * choices, a window's policy, kernels, captures, buffers, sites, modules, report, trace, arena. */
 #ifndef SHIM_LOCK_H
 #define SHIM_LOCK_H
 #include <pthread.h>

@@ -98,7 +98,7 @@ enum placement_answer placement_move(struct window *window, enum window_place pl
         return PLACEMENT_BUSY;
     }
     if (context_enter(context, &pushed)) {
-        if (!window->frozen && window->place != WINDOW_DEAD && context_quiet(context)) {
+        if (!window->frozen && window->place != WINDOW_DEAD && contexts_quiet()) {
             uint64_t started = clock_ns();
             tried = true;
             if (place == WINDOW_HOST) {
@@ -128,12 +128,18 @@ enum placement_answer placement_move(struct window *window, enum window_place pl
     return moved ? PLACEMENT_MOVED : tried ? PLACEMENT_FAILED : PLACEMENT_BUSY;
 }
 
+/* A move that the policy did not ask for: it is told. */
+static void move_and_tell(struct window *window, enum window_place place, const char *reason)
+{
+    if (placement_move(window, place, reason) == PLACEMENT_MOVED && shim.options.mode == MODE_AUTO) earning_moved(window, place);
+}
+
 void placement_freeze(uintptr_t address, const char *reason)
 {
     struct window *window = window_at(address);
     if (!window || window->frozen) return;
     /* On the device if that can be had without asking the driver anything that could harm a capture. */
-    if (window->place == WINDOW_HOST && !context_capturing()) placement_move(window, WINDOW_DEVICE, reason);
+    if (window->place == WINDOW_HOST && !context_capturing()) move_and_tell(window, WINDOW_DEVICE, reason);
     /* A move under way ends before the gate opens; after this none begins. */
     atomic_store(&window->frozen, true);
     gate_enter();
@@ -158,7 +164,7 @@ void placement_stress(void)
     struct window *window = context->windows;
     while (chosen--) window = window->next;
     if (window->place == WINDOW_HOST)
-        placement_move(window, WINDOW_DEVICE, "moved by ZCSHIM_STRESS_MOVES");
+        move_and_tell(window, WINDOW_DEVICE, "moved by ZCSHIM_STRESS_MOVES");
     else if (window->place == WINDOW_DEVICE)
-        placement_move(window, WINDOW_HOST, "moved by ZCSHIM_STRESS_MOVES");
+        move_and_tell(window, WINDOW_HOST, "moved by ZCSHIM_STRESS_MOVES");
 }

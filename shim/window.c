@@ -1,11 +1,14 @@
 #include <string.h>
 #include "shim/arena.h"
 #include "shim/backing.h"
-#include "shim/buffer.h"
+#include "shim/gate.h"
 #include "shim/placement.h"
 #include "shim/report.h"
 #include "shim/shim.h"
 #include "shim/window.h"
+
+/* Guards every site's list of windows: a site is a call stack, shared by all contexts. Inside a context's lock. */
+static struct lock window_sites = LOCK_INITIALIZER;
 
 /* Memory in windows, of all contexts together: device memory held and host pages registered. */
 static _Atomic uint64_t window_memory;
@@ -34,7 +37,7 @@ bool window_buffer(const struct window *window, uintptr_t address, uintptr_t *st
     if (window->sole_bytes) {
         *start = window->base;
         *bytes = window->sole_bytes;
-        return address - window->base < window->sole_bytes;
+        return !window->sole_freed && address - window->base < window->sole_bytes;
     }
     size_t slot = (address - window->base) / WINDOW_SLOT;
     if (!is_taken(window, slot)) return false;
@@ -117,9 +120,12 @@ static void give_slots(struct window *window, uintptr_t start, size_t bytes)
     while (window->high > 0 && !is_taken(window, window->high / WINDOW_SLOT - 1)) window->high -= WINDOW_SLOT;
 }
 
+static void retire_sole(struct window *window);
+
 /* Frees the slots whose stream has come to the free. Queries outside the lock. */
 static void collect_pending(struct context *context, struct window *window)
 {
+    bool retire = false;
     lock_acquire(&context->lock);
     struct pending *list = window->pending;
     window->pending = NULL;
@@ -131,37 +137,47 @@ static void collect_pending(struct context *context, struct window *window)
         lock_acquire(&context->lock);
         if (done) {
             give_slots(window, entry->start, entry->bytes);
+            context->pending--;
         } else {
             entry->next = window->pending;
             window->pending = entry;
         }
         lock_release(&context->lock);
         if (!done) continue;
+        retire |= window->sole_bytes != 0;
         shim.real.cuEventDestroy_v2(entry->event);
         arena_free(entry, sizeof *entry);
     }
+    if (retire) retire_sole(window);
+}
+
+/* Windows are never unlinked, so the list can be walked without its lock. */
+static void collect_all_pending(struct context *context)
+{
+    if (!context->pending) return;
+    for (struct window *window = context->windows; window; window = window->next)
+        if (window->pending) collect_pending(context, window);
 }
 
 static size_t held_bytes(const struct window *window) { return window->has_device ? window->bytes : window->usable; }
 
-/* Addresses for a window that is not yet anyone's. */
+/* Addresses for a window that is not yet anyone's: those of a dead one of the same size, or new ones. */
 static struct window *reserve_window(struct context *context, size_t bytes)
 {
-    struct window *window = arena_calloc(sizeof *window);
-    if (!window) return NULL;
-    lock_acquire(&context->lock);
     size_t units = bytes / WINDOW_UNIT;
-    if (units <= CONTEXT_UNITS - context->units_used) {
+    lock_acquire(&context->lock);
+    struct window *window = context->windows;
+    while (window && !(window->reusable && window->bytes == bytes)) window = window->next;
+    if (window) {
+        window->reusable = false;
+        window->high = 0;
+    } else if (units <= CONTEXT_UNITS - context->units_used && (window = arena_calloc(sizeof *window))) {
         window->base = context->base + context->units_used * WINDOW_UNIT;
+        window->context = context;
+        window->bytes = bytes;
         context->units_used += units;
     }
     lock_release(&context->lock);
-    if (!window->base) {
-        arena_free(window, sizeof *window);
-        return NULL;
-    }
-    window->context = context;
-    window->bytes = bytes;
     return window;
 }
 
@@ -181,57 +197,76 @@ static struct window *make_window(struct context *context, size_t bytes, size_t 
             STAT_ADD(windows_created, 1);
             return window;
         }
-        /* The addresses stay unused: a range that failed once is not tried again. */
-        arena_free(window, sizeof *window);
+        /* The addresses of a fresh one stay unused: a range that failed once is not tried again. */
+        if (window->linked) window->reusable = true;
+        else arena_free(window, sizeof *window);
     }
     atomic_fetch_sub(&window_memory, wanted);
     return NULL;
 }
 
-static void publish(struct context *context, struct site *site, struct window *window, bool fresh)
+/* The context's lock is held. */
+static void join_site(struct window *window, struct site *site)
 {
-    window->next_of_site = site ? site->windows : NULL;
-    if (site) site->windows = window;
-    if (!fresh) return;
-    window->next = context->windows;
-    context->windows = window;
-    for (size_t i = 0; i < window->bytes / WINDOW_UNIT; i++)
-        __atomic_store_n(&context->units[(window->base - context->base) / WINDOW_UNIT + i], window, __ATOMIC_RELEASE);
+    window->site = site;
+    placement_window(window);
+    if (!site) return;
+    lock_acquire(&window_sites);
+    window->next_of_site = site->windows;
+    site->windows = window;
+    lock_release(&window_sites);
 }
 
 static void leave_site(struct window *window)
 {
+    lock_acquire(&window_sites);
     for (struct window **at = window->site ? &window->site->windows : NULL; at && *at; at = &(*at)->next_of_site) {
         if (*at != window) continue;
         *at = window->next_of_site;
-        return;
+        break;
     }
+    lock_release(&window_sites);
+}
+
+/* The context's lock is held. */
+static void publish(struct context *context, struct window *window)
+{
+    if (!window->linked) {
+        window->linked = true;
+        window->next = context->windows;
+        __atomic_store_n(&context->windows, window, __ATOMIC_RELEASE);
+    }
+    for (size_t i = 0; i < window->bytes / WINDOW_UNIT; i++)
+        __atomic_store_n(&context->units[(window->base - context->base) / WINDOW_UNIT + i], window, __ATOMIC_RELEASE);
+}
+
+/* From the site's windows in this context; `*usable` is what its next window on the host should register. The context's lock is held. */
+static uintptr_t take_from_site(struct context *context, struct site *site, size_t bytes, size_t *usable)
+{
+    uintptr_t start = 0;
+    lock_acquire(&window_sites);
+    for (struct window *window = site ? site->windows : NULL; window && !start; window = window->next_of_site) {
+        if (window->context != context) continue;
+        start = take_slots(window, bytes);
+        if (*usable < WINDOW_UNIT) *usable *= 4;
+    }
+    lock_release(&window_sites);
+    return start;
 }
 
 uintptr_t window_alloc(struct context *context, struct site *site, size_t bytes, enum window_place place)
 {
-    uintptr_t start = 0;
     size_t usable = WINDOW_HOST_FIRST;
+    collect_all_pending(context);
     lock_acquire(&context->lock);
-    for (struct window *window = site ? site->windows : NULL; window && !start; window = window->next_of_site) {
-        if (window->context != context) continue;
-        if (window->pending) {
-            lock_release(&context->lock);
-            collect_pending(context, window);
-            lock_acquire(&context->lock);
-        }
-        start = take_slots(window, bytes);
-        if (usable < WINDOW_UNIT) usable *= 4;
-    }
+    uintptr_t start = take_from_site(context, site, bytes, &usable);
     /* A window that another site has left empty serves before a new one is made. */
     for (struct window *window = context->windows; window && !start; window = window->next) {
-        if (window->live || window->frozen || window->moving || window->pending || window->place != (int)place ||
-            window->site == site || window->usable < bytes)
+        if (window->live || window->frozen || window->moving || window->pending || window->sole_bytes ||
+            window->place != (int)place || window->site == site || window->usable < bytes)
             continue;
         leave_site(window);
-        window->site = site;
-        placement_window(window);
-        publish(context, site, window, false);
+        join_site(window, site);
         start = take_slots(window, bytes);
     }
     lock_release(&context->lock);
@@ -245,10 +280,9 @@ uintptr_t window_alloc(struct context *context, struct site *site, size_t bytes,
     struct window *window = make_window(context, WINDOW_UNIT, usable, place);
     if (!window) return 0;
     lock_acquire(&context->lock);
-    window->site = site;
-    placement_window(window);
+    join_site(window, site);
     start = take_slots(window, bytes);
-    publish(context, site, window, true);
+    publish(context, window);
     lock_release(&context->lock);
     return start;
 }
@@ -256,24 +290,26 @@ uintptr_t window_alloc(struct context *context, struct site *site, size_t bytes,
 uintptr_t window_alloc_sole(struct context *context, struct site *site, size_t bytes, enum window_place place)
 {
     size_t whole = (bytes + WINDOW_UNIT - 1) / WINDOW_UNIT * WINDOW_UNIT;
+    collect_all_pending(context);
     struct window *window = make_window(context, whole, whole, place);
     if (!window) return 0;
-    window->site = site;
     window->sole_bytes = bytes;
+    window->sole_freed = false;
     window->live = 1;
     window->live_bytes = bytes;
     window->high = whole;
     lock_acquire(&context->lock);
-    placement_window(window);
-    publish(context, site, window, true);
+    join_site(window, site);
+    publish(context, window);
     lock_release(&context->lock);
     return window->base;
 }
 
-/* A large window goes with its buffer. The context is current and was waited for. */
+/* A large window goes with its buffer. The context is current and was waited for. Inside the gate, so that no move is under way. */
 static void retire_sole(struct window *window)
 {
     struct context *context = window->context;
+    gate_enter();
     size_t held = held_bytes(window);
     lock_acquire(&context->lock);
     leave_site(window);
@@ -284,6 +320,12 @@ static void retire_sole(struct window *window)
     placement_window_gone(window);
     backing_drop(window, place);
     atomic_fetch_sub(&window_memory, held);
+    lock_acquire(&context->lock);
+    window->sole_bytes = 0;
+    window->frozen = false;
+    window->reusable = true;
+    lock_release(&context->lock);
+    gate_leave();
 }
 
 void window_free(struct window *window, uintptr_t start)
@@ -311,8 +353,10 @@ bool window_free_in_stream(struct window *window, uintptr_t start, CUstream stre
     entry->start = start;
     lock_acquire(&window->context->lock);
     /* From now on nobody's buffer, but not yet anybody else's. */
-    entry->bytes = window->bytes_of[(start - window->base) / WINDOW_SLOT];
+    entry->bytes = window->sole_bytes ? window->sole_bytes : window->bytes_of[(start - window->base) / WINDOW_SLOT];
     window->bytes_of[(start - window->base) / WINDOW_SLOT] = 0;
+    window->sole_freed = window->sole_bytes != 0;
+    window->context->pending++;
     entry->next = window->pending;
     window->pending = entry;
     lock_release(&window->context->lock);
@@ -336,7 +380,7 @@ static bool end_move(struct window *window, bool moved, enum window_place place,
     lock_acquire(&window->context->lock);
     window->usable = usable;
     window->moving = false;
-    if (moved) atomic_store_explicit(&window->place, place, memory_order_release);
+    if (moved && window->place != WINDOW_DEAD) atomic_store_explicit(&window->place, place, memory_order_release);
     lock_release(&window->context->lock);
     if (!moved) STAT_ADD(moves_failed, 1);
     return moved;
@@ -404,7 +448,7 @@ bool window_probe(struct context *context)
         atomic_fetch_add(&window_memory, held_bytes(window) - WINDOW_HOST_FIRST);
         window->high = 0;
         lock_acquire(&context->lock);
-        publish(context, NULL, window, true);
+        publish(context, window);
         lock_release(&context->lock);
     }
     return works;

@@ -5,7 +5,7 @@
  * "The same address can change its backing"). It is cut into slots of 512 bytes; a buffer takes a run of slots. A
  * window belongs to one call site of one context.
  *
- * Slots are guarded by the context's lock. `place` changes only with the submission gate closed and the context quiet,
+ * Slots are guarded by the context's lock, a site's list of windows by one lock of window.c inside it. `place` changes only with the submission gate closed and the context quiet,
  * so it is stable inside the gate. */
 #ifndef SHIM_WINDOW_H
 #define SHIM_WINDOW_H
@@ -34,6 +34,9 @@ struct window {
     size_t high;   /* no live slot at or above this offset */
     _Atomic int place;
     _Atomic bool frozen; /* named by a graph or texture: its backing must not change any more */
+    bool sole_freed;     /* the large buffer was freed in stream order and nobody's any more */
+    bool linked;         /* in the context's list, where it stays */
+    bool reusable;       /* dead, its addresses free for a window of the same size */
     bool moving;         /* under the context's lock: no slot is given out */
     bool has_device;     /* `memory` is held, also while the window is on the host */
     CUmemGenericAllocationHandle memory;

@@ -28,7 +28,7 @@ static struct subject subject_of(CUdeviceptr ptr)
 {
     struct subject subject = {.ask = ptr};
     if (hostmem_owns((void *)ptr) && hostmem_hides((void *)ptr)) subject.ask = (CUdeviceptr)pageable_example;
-    if (!context_hull_has(ptr)) return subject;
+    if (!context_hull_has(ptr) || !context_of_address(ptr)) return subject;
     subject.window = window_at(ptr);
     subject.live = subject.window && window_buffer(subject.window, ptr, &subject.start, &subject.bytes);
     subject.ask = subject.live ? subject.window->context->exemplar : (CUdeviceptr)pageable_example;

@@ -9,21 +9,27 @@
 #define BEGIN_CAPTURE(forward_call)                                                                                    \
     do {                                                                                                               \
         atomic_fetch_add(&context_captures, 1);                                                                        \
+        gate_enter(); /* a move under way ends, and none begins */                                                     \
+        gate_leave();                                                                                                  \
         CUresult result = forward_call;                                                                                \
-        if (result != CUDA_SUCCESS) atomic_fetch_sub(&context_captures, 1);                                            \
+        CUcontext context = NULL;                                                                                      \
+        if (result != CUDA_SUCCESS) {                                                                                  \
+            atomic_fetch_sub(&context_captures, 1);                                                                    \
+            return result;                                                                                             \
+        }                                                                                                              \
+        shim.real.cuCtxGetCurrent(&context);                                                                           \
+        context_capture_began(named_stream(hStream, per_thread), context);                                             \
         return result;                                                                                                 \
     } while (0)
 
 CUresult hook_cuStreamBeginCapture(DRIVER(cuStreamBeginCapture) forward, bool per_thread, CUstream hStream)
 {
-    (void)per_thread;
     BEGIN_CAPTURE(forward(hStream));
 }
 
 CUresult hook_cuStreamBeginCapture_v2(DRIVER(cuStreamBeginCapture_v2) forward, bool per_thread, CUstream hStream,
                                       CUstreamCaptureMode mode)
 {
-    (void)per_thread;
     BEGIN_CAPTURE(forward(hStream, mode));
 }
 
@@ -32,18 +38,16 @@ CUresult hook_cuStreamBeginCaptureToGraph(DRIVER(cuStreamBeginCaptureToGraph) fo
                                           const CUgraphEdgeData *dependencyData, size_t numDependencies,
                                           CUstreamCaptureMode mode)
 {
-    (void)per_thread;
     BEGIN_CAPTURE(forward(hStream, hGraph, dependencies, dependencyData, numDependencies, mode));
 }
 
 CUresult hook_cuStreamEndCapture(DRIVER(cuStreamEndCapture) forward, bool per_thread, CUstream hStream,
                                  CUgraph *phGraph)
 {
-    (void)per_thread;
-    bool capturing = context_stream_capturing(named_stream(hStream, per_thread));
+    CUstream stream = named_stream(hStream, per_thread);
     CUresult result = forward(hStream, phGraph);
-    /* An invalidated capture ends here too, with an error. */
-    if (capturing && atomic_fetch_sub(&context_captures, 1) <= 0) atomic_store(&context_captures, 0);
+    /* An invalidated capture ends here too, with an error; one that may not be ended here goes on. */
+    if (context_capturing() && !context_stream_capturing(stream)) context_capture_ended(stream);
     return result;
 }
 

@@ -1,12 +1,16 @@
 /* Contexts that end take their windows, buffers and registrations with them. */
 #include "shim/context.h"
+#include "shim/gate.h"
 #include "shim/hooks/hooks.h"
 #include "shim/hostmem.h"
 
 #define DESTROY(ctx, forward_call)                                                                                     \
     do {                                                                                                               \
-        context_retire(ctx);                                                                                           \
-        hostmem_context_gone(ctx);                                                                                     \
+        /* The driver refuses to destroy a primary context; those end by release or reset. */                          \
+        if (!context_is_primary(ctx)) {                                                                                \
+            context_retire(ctx);                                                                                       \
+            hostmem_context_gone(ctx);                                                                                 \
+        }                                                                                                              \
         return forward_call;                                                                                           \
     } while (0)
 
@@ -105,13 +109,23 @@ CUresult hook_cuDevicePrimaryCtxRelease_v2(DRIVER(cuDevicePrimaryCtxRelease_v2) 
     return released(forward(dev), dev);
 }
 
+CUresult hook_cuCtxFromGreenCtx(DRIVER(cuCtxFromGreenCtx) forward, bool per_thread, CUcontext *pContext, CUgreenCtx hCtx)
+{
+    (void)per_thread;
+    CUresult result = forward(pContext, hCtx);
+    if (result == CUDA_SUCCESS) context_note_green(*pContext);
+    return result;
+}
+
 CUresult hook_cuCtxEnablePeerAccess(DRIVER(cuCtxEnablePeerAccess) forward, bool per_thread, CUcontext peerContext,
                                     unsigned int Flags)
 {
     (void)per_thread;
     CUresult result = forward(peerContext, Flags);
     struct context *reader = result == CUDA_SUCCESS ? context_current() : NULL;
+    gate_enter(); /* no window moves meanwhile */
     if (reader) context_peer_enabled(peerContext, reader);
+    gate_leave();
     return result;
 }
 
@@ -120,6 +134,8 @@ CUresult hook_cuCtxDisablePeerAccess(DRIVER(cuCtxDisablePeerAccess) forward, boo
     (void)per_thread;
     CUresult result = forward(peerContext);
     struct context *reader = result == CUDA_SUCCESS ? context_current() : NULL;
+    gate_enter();
     if (reader) context_peer_disabled(peerContext, reader);
+    gate_leave();
     return result;
 }

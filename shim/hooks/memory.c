@@ -130,6 +130,17 @@ static void note_bad_free(CUdeviceptr dptr)
     }
 }
 
+/* A context that may read the buffer, too. */
+static CUresult wait_for_peer(CUcontext peer)
+{
+    CUcontext popped;
+    CUresult result = shim.real.cuCtxPushCurrent_v2(peer);
+    if (result != CUDA_SUCCESS) return CUDA_SUCCESS; /* it is gone, and with it what it ran */
+    result = shim.real.cuCtxSynchronize();
+    shim.real.cuCtxPopCurrent_v2(&popped);
+    return result;
+}
+
 /* A window's buffer: waits as cuMemFree does, then the slot is free. */
 static CUresult free_in_window(struct window *window, CUdeviceptr dptr)
 {
@@ -145,16 +156,16 @@ static CUresult free_in_window(struct window *window, CUdeviceptr dptr)
         return CUDA_ERROR_INVALID_VALUE;
     }
     result = CUDA_ERROR_INVALID_CONTEXT;
-    if (context_enter(context, &pushed)) {
-        result = context_wait_all(context);
-        context_leave(pushed);
-    }
-    if (result != CUDA_SUCCESS) {
+    if (!context_enter(context, &pushed)) {
         buffer_add(&buffer);
         return result;
     }
-    window_free(window, dptr);
-    return CUDA_SUCCESS;
+    result = context_wait_all(context);
+    for (int i = 0; i < context->peer_count && result == CUDA_SUCCESS; i++) result = wait_for_peer(context->peers[i]);
+    if (result == CUDA_SUCCESS) window_free(window, dptr);
+    else buffer_add(&buffer);
+    context_leave(pushed);
+    return result;
 }
 
 /* What a free means during a capture, the driver tells by an allocation of its own, which is then freed in the same

@@ -38,24 +38,19 @@ static bool memset_waits(const struct window *window, CUdeviceptr to)
 
 static enum memset_route memset_begin(struct memset_request *r)
 {
+    copy_freeze_captured(r->stream, r->to, 0);
     r->entered = copy_gate_enter(r->to, 0);
     struct window *window = r->entered ? window_at(r->to) : NULL;
-    size_t extent = (r->height - 1) * r->pitch + r->width * r->unit;
     if (!window || !r->width || !r->height) return MEMSET_FORWARD;
+    size_t row = r->width > SIZE_MAX / r->unit ? SIZE_MAX : r->width * r->unit;
+    size_t extent = copy_extent(row, r->height, 1, r->pitch, 0);
     if (copy_out_of_bounds(r->to, extent)) return MEMSET_REFUSED;
     r->wait_after = r->sync && !context_capturing() && memset_waits(window, r->to);
     if (window->place != WINDOW_HOST) return MEMSET_FORWARD;
-    if (context_capturing()) {
-        if (context_stream_capturing(r->stream)) {
-            gate_leave();
-            placement_freeze(r->to, "named by a captured memset");
-            gate_enter();
-        }
-        return MEMSET_FORWARD;
-    }
+    if (context_capturing()) return MEMSET_FORWARD;
     struct context *context = context_current();
     if ((r->to | r->pitch) % r->unit || (r->height > 1 && r->pitch < r->width * r->unit)) return MEMSET_FORWARD;
-    if (context != window->context || !context_stream_idle(context, r->stream)) return MEMSET_ASYNC;
+    if (context != window->context || !context_owns_stream(context, r->stream) || !context_stream_idle(context, r->stream)) return MEMSET_ASYNC;
     for (size_t y = 0; y < r->height; y++) fill((char *)r->to + y * r->pitch, r->value, r->unit, r->width);
     atomic_thread_fence(memory_order_seq_cst);
     return MEMSET_DONE;

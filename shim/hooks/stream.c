@@ -35,21 +35,30 @@ CUresult hook_cuGreenCtxStreamCreate(DRIVER(cuGreenCtxStreamCreate) forward, boo
     return result;
 }
 
+static CUresult destroy(DRIVER(cuStreamDestroy_v2) forward, CUstream stream)
+{
+    gate_enter();
+    struct context *context = context_remove_stream(stream);
+    /* What still runs in a destroyed stream runs on and can no longer be asked about. */
+    bool busy = context && (context_capturing() || shim.real.cuStreamQuery(stream) != CUDA_SUCCESS);
+    CUresult result = forward(stream);
+    if (context && result != CUDA_SUCCESS) context_add_stream(context, stream);
+    else if (busy) atomic_store_explicit(&context->orphans, gate_work() + 1, memory_order_release);
+    if (result == CUDA_SUCCESS) context_capture_ended(stream);
+    gate_leave_submitted();
+    return result;
+}
+
+CUresult hook_cuStreamDestroy(DRIVER(cuStreamDestroy) forward, bool per_thread, CUstream hStream)
+{
+    (void)per_thread;
+    return destroy(forward, hStream);
+}
+
 CUresult hook_cuStreamDestroy_v2(DRIVER(cuStreamDestroy_v2) forward, bool per_thread, CUstream hStream)
 {
     (void)per_thread;
-    gate_enter();
-    struct context *context = context_current();
-    bool known = context && context_remove_stream(context, hStream);
-    /* What still runs in a destroyed stream runs on and can no longer be asked about. */
-    bool busy = known && (context_capturing() || shim.real.cuStreamQuery(hStream) != CUDA_SUCCESS);
-    CUresult result = forward(hStream);
-    if (known && result != CUDA_SUCCESS)
-        context_add_stream(context, hStream);
-    else if (busy)
-        atomic_store_explicit(&context->orphans, gate_work() + 1, memory_order_release);
-    gate_leave_submitted();
-    return result;
+    return destroy(forward, hStream);
 }
 
 CUresult hook_cuStreamSynchronize(DRIVER(cuStreamSynchronize) forward, bool per_thread, CUstream hStream)
