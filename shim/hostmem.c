@@ -176,7 +176,10 @@ static void drop_block(struct block *block, void *must)
 static void drop_for_fork(void)
 {
     bool must = fork_loses_pins();
-    if (!hostmem.registered || !hostmem_driver_usable()) return;
+    hostmem_lock();
+    bool any = hostmem.registered > 0;
+    hostmem_unlock();
+    if (!any || !hostmem_driver_usable()) return;
     if (!must && !gpu_is_quiet()) return;
     hostmem_lock();
     blocks_for_each(drop_block, must ? &hostmem : NULL);
