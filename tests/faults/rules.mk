@@ -27,7 +27,7 @@ sanitized-threads: $(CORE_THREADS) $(POLICY_THREADS) $$(REPORT_DIR)/room_threads
 	timeout 100 $(CORE_THREADS) 20000
 	timeout 100 $(POLICY_THREADS)
 	timeout 100 $(REPORT_DIR)/room_threads
-	timeout 100 $(TORTURE_DIRECT) 30000 4 1 0
+	timeout 100 $(TORTURE_DIRECT) 15000 4 1 20
 
 ifeq ($(SAN),)
 # 77 where the compiler has no such runtime.
@@ -41,6 +41,6 @@ check-ubsan:
 	@UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) --no-print-directory SAN=ubsan BUILD=$(BUILD)/ubsan sanitized-unit sanitized-programs
 check-tsan:
 	@$(call SANITIZED,thread)
-	@TSAN_OPTIONS=halt_on_error=1 $(MAKE) --no-print-directory SAN=tsan BUILD=$(BUILD)/tsan sanitized-threads
+	@TSAN_OPTIONS="halt_on_error=1 die_after_fork=0" $(MAKE) --no-print-directory SAN=tsan BUILD=$(BUILD)/tsan sanitized-threads
 CHECKS += check-faults check-asan check-ubsan check-tsan
 endif
