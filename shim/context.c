@@ -259,7 +259,8 @@ CUresult context_stream_wait(struct context *context, CUstream stream)
     if (atomic_load_explicit(&context->done_all, memory_order_acquire) == work) return CUDA_SUCCESS;
     int event = event_take(context);
     if (event < 0) {
-        /* All are in use by other threads: one of this call's own, since waiting for more than the stream could be for ever. */
+        /* All are in use by other threads: one of this call's own, since waiting for more than the stream could be for
+         * ever. */
         CUevent own;
         CUresult made = shim.real.cuEventCreate(&own, CU_EVENT_DISABLE_TIMING);
         if (made == CUDA_SUCCESS) made = shim.real.cuEventRecord(own, stream);
@@ -365,7 +366,8 @@ bool contexts_quiet(void)
     for (int i = 0; i < used && quiet; i++) {
         struct context *context = &contexts.entries[i];
         if (!context->handle) continue;
-        if (atomic_load_explicit(&context->done_all, memory_order_acquire) == gate_work() && !context_capturing()) continue;
+        if (atomic_load_explicit(&context->done_all, memory_order_acquire) == gate_work() && !context_capturing())
+            continue;
         quiet = context_enter(context, &pushed);
         if (!quiet) break;
         quiet = context_quiet(context);

@@ -109,7 +109,8 @@ static inline bool context_known_idle(const struct context *context)
 bool context_stream_idle(struct context *context, CUstream stream);
 /* Waits for what is in the stream, and for what its next operation would wait for. */
 CUresult context_stream_wait(struct context *context, CUstream stream);
-/* Does the stream belong to this context? Natively a copy may be enqueued in a stream of another one; then nothing is known of it. */
+/* Does the stream belong to this context? Natively a copy may be enqueued in a stream of another one; then nothing is
+ * known of it. */
 bool context_owns_stream(struct context *context, CUstream stream);
 /* More than one context was ever met. */
 bool contexts_several(void);
@@ -145,7 +146,8 @@ bool context_stream_capturing(CUstream stream);
 /* A handle of a green context: shares its memory with others, so everything in it is left to the driver. */
 void context_note_green(CUcontext handle);
 
-/* Captures by the stream that began them; any end counts: cuStreamEndCapture, the stream's or its context's destruction. */
+/* Captures by the stream that began them; any end counts: cuStreamEndCapture, the stream's or its context's
+ * destruction. */
 void context_capture_began(CUstream stream, CUcontext context);
 void context_capture_ended(CUstream stream);
 

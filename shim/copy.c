@@ -179,15 +179,16 @@ static bool copy_without_driver(struct copy_request *r, CUresult *result, bool *
     return true;
 }
 
-/* The device side is a buffer in a window on the host. Inside the gate. While some stream captures, asynchronous copies in others go on:
- * the driver's form would block until their stream drains. What they ask of the driver is asked in relaxed mode, which
- * spoils no capture. */
+/* The device side is a buffer in a window on the host. Inside the gate. While some stream captures, asynchronous copies
+ * in others go on: the driver's form would block until their stream drains. What they ask of the driver is asked in
+ * relaxed mode, which spoils no capture. */
 static bool copy_on_host(struct copy_request *r, CUresult *result, bool *elided)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     if (!context_capturing()) return copy_without_driver(r, result, elided);
     if (!r->async || r->stream == CU_STREAM_LEGACY || context_stream_capturing(r->stream)) return false;
-    if (!shim.real.cuThreadExchangeStreamCaptureMode || shim.real.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+    if (!shim.real.cuThreadExchangeStreamCaptureMode ||
+        shim.real.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
         return false;
     bool done = copy_without_driver(r, result, elided);
     shim.real.cuThreadExchangeStreamCaptureMode(&mode);
@@ -196,7 +197,8 @@ static bool copy_on_host(struct copy_request *r, CUresult *result, bool *elided)
 
 void copy_freeze_captured(CUstream stream, CUdeviceptr a, CUdeviceptr b)
 {
-    if (!context_capturing() || (!context_hull_has(a) && !context_hull_has(b)) || !context_stream_capturing(stream)) return;
+    if (!context_capturing() || (!context_hull_has(a) && !context_hull_has(b)) || !context_stream_capturing(stream))
+        return;
     placement_freeze(a, "named by a captured copy or memset");
     placement_freeze(b, "named by a captured copy or memset");
 }
@@ -321,7 +323,8 @@ static bool copy_between_hosts(struct copy_between *b, CUresult *result)
     enum copy_side to = on_host(b->to) ? SIDE_WINDOW : copy_side(b->to),
                    from = on_host(b->from) ? SIDE_WINDOW : copy_side(b->from);
     bool windows = on_host(b->to) && on_host(b->from);
-    if (!context || !context_owns_stream(context, b->stream) || (!windows && to != SIDE_PINNED && from != SIDE_PINNED)) return false;
+    if (!context || !context_owns_stream(context, b->stream) || (!windows && to != SIDE_PINNED && from != SIDE_PINNED))
+        return false;
     if (!b->async && !windows) {
         *result = context_stream_wait(context, b->stream);
         if (*result != CUDA_SUCCESS) return true;

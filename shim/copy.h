@@ -72,8 +72,8 @@ CUresult copy_between_end(struct copy_between *between, CUresult result);
 /* One byte past the last that a pitched side touches, as an offset; SIZE_MAX when that does not fit. */
 size_t copy_extent(size_t width, size_t height, size_t depth, size_t pitch, size_t slice);
 
-/* The stream is being captured and the copy or memset becomes a node: the windows that it names keep their backing from now on. Outside the
- * gate. */
+/* The stream is being captured and the copy or memset becomes a node: the windows that it names keep their backing from
+ * now on. Outside the gate. */
 void copy_freeze_captured(CUstream stream, CUdeviceptr a, CUdeviceptr b);
 
 /* Does the range begin in a window without lying in one live buffer? The driver checks the bounds of each allocation:

@@ -131,7 +131,8 @@ enum placement_answer placement_move(struct window *window, enum window_place pl
 /* A move that the policy did not ask for: it is told. */
 static void move_and_tell(struct window *window, enum window_place place, const char *reason)
 {
-    if (placement_move(window, place, reason) == PLACEMENT_MOVED && shim.options.mode == MODE_AUTO) earning_moved(window, place);
+    if (placement_move(window, place, reason) == PLACEMENT_MOVED && shim.options.mode == MODE_AUTO)
+        earning_moved(window, place);
 }
 
 void placement_freeze(uintptr_t address, const char *reason)

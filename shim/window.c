@@ -198,8 +198,10 @@ static struct window *make_window(struct context *context, size_t bytes, size_t 
             return window;
         }
         /* The addresses of a fresh one stay unused: a range that failed once is not tried again. */
-        if (window->linked) window->reusable = true;
-        else arena_free(window, sizeof *window);
+        if (window->linked)
+            window->reusable = true;
+        else
+            arena_free(window, sizeof *window);
     }
     atomic_fetch_sub(&window_memory, wanted);
     return NULL;
@@ -240,7 +242,8 @@ static void publish(struct context *context, struct window *window)
         __atomic_store_n(&context->units[(window->base - context->base) / WINDOW_UNIT + i], window, __ATOMIC_RELEASE);
 }
 
-/* From the site's windows in this context; `*usable` is what its next window on the host should register. The context's lock is held. */
+/* From the site's windows in this context; `*usable` is what its next window on the host should register. The context's
+ * lock is held. */
 static uintptr_t take_from_site(struct context *context, struct site *site, size_t bytes, size_t *usable)
 {
     uintptr_t start = 0;
@@ -305,7 +308,8 @@ uintptr_t window_alloc_sole(struct context *context, struct site *site, size_t b
     return window->base;
 }
 
-/* A large window goes with its buffer. The context is current and was waited for. Inside the gate, so that no move is under way. */
+/* A large window goes with its buffer. The context is current and was waited for. Inside the gate, so that no move is
+ * under way. */
 static void retire_sole(struct window *window)
 {
     struct context *context = window->context;

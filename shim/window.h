@@ -5,8 +5,8 @@
  * "The same address can change its backing"). It is cut into slots of 512 bytes; a buffer takes a run of slots. A
  * window belongs to one call site of one context.
  *
- * Slots are guarded by the context's lock, a site's list of windows by one lock of window.c inside it. `place` changes only with the submission gate closed and the context quiet,
- * so it is stable inside the gate. */
+ * Slots are guarded by the context's lock, a site's list of windows by one lock of window.c inside it. `place` changes
+ * only with the submission gate closed and the context quiet, so it is stable inside the gate. */
 #ifndef SHIM_WINDOW_H
 #define SHIM_WINDOW_H
 #include <cuda.h>

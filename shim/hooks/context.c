@@ -109,7 +109,8 @@ CUresult hook_cuDevicePrimaryCtxRelease_v2(DRIVER(cuDevicePrimaryCtxRelease_v2) 
     return released(forward(dev), dev);
 }
 
-CUresult hook_cuCtxFromGreenCtx(DRIVER(cuCtxFromGreenCtx) forward, bool per_thread, CUcontext *pContext, CUgreenCtx hCtx)
+CUresult hook_cuCtxFromGreenCtx(DRIVER(cuCtxFromGreenCtx) forward, bool per_thread, CUcontext *pContext,
+                                CUgreenCtx hCtx)
 {
     (void)per_thread;
     CUresult result = forward(pContext, hCtx);

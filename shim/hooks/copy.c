@@ -25,7 +25,7 @@
         return copy_between_end(&between, forward_call);                                                               \
     } while (0)
 
-#define COPY_GATED_FORM(captured_stream, a, b, bytes, forward_call)                                                                     \
+#define COPY_GATED_FORM(captured_stream, a, b, bytes, forward_call)                                                    \
     do {                                                                                                               \
         if (copy_out_of_bounds(a, bytes) || copy_out_of_bounds(b, bytes)) return CUDA_ERROR_INVALID_VALUE;             \
         hostmem_make_native((void *)(a), bytes, context_capturing());                                                  \
@@ -125,7 +125,7 @@ static enum unified large_direction(CUdeviceptr to, CUdeviceptr from)
         case UNIFIED_BETWEEN:                                                                                          \
             COPY_BETWEEN_FORM(copy_from_to(to, from, bytes, stream, async), forward_call);                             \
         default:                                                                                                       \
-            COPY_GATED_FORM(stream, to, from, bytes, forward_call);                                                            \
+            COPY_GATED_FORM(stream, to, from, bytes, forward_call);                                                    \
         }                                                                                                              \
     } while (0)
 
@@ -154,7 +154,8 @@ CUresult hook_cuMemcpyPeer(DRIVER(cuMemcpyPeer) forward, bool per_thread, CUdevi
     if (dstContext == srcContext && is_current(dstContext))
         COPY_BETWEEN_FORM(copy_from_to(dstDevice, srcDevice, ByteCount, default_stream(per_thread), false),
                           forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount));
-    COPY_GATED_FORM(default_stream(per_thread), dstDevice, srcDevice, ByteCount, forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount));
+    COPY_GATED_FORM(default_stream(per_thread), dstDevice, srcDevice, ByteCount,
+                    forward(dstDevice, dstContext, srcDevice, srcContext, ByteCount));
 }
 
 CUresult hook_cuMemcpyPeerAsync(DRIVER(cuMemcpyPeerAsync) forward, bool per_thread, CUdeviceptr dstDevice,
@@ -171,13 +172,15 @@ CUresult hook_cuMemcpyPeerAsync(DRIVER(cuMemcpyPeerAsync) forward, bool per_thre
 CUresult hook_cuMemcpyDtoA_v2(DRIVER(cuMemcpyDtoA_v2) forward, bool per_thread, CUarray dstArray, size_t dstOffset,
                               CUdeviceptr srcDevice, size_t ByteCount)
 {
-    COPY_GATED_FORM(default_stream(per_thread), srcDevice, 0, ByteCount, forward(dstArray, dstOffset, srcDevice, ByteCount));
+    COPY_GATED_FORM(default_stream(per_thread), srcDevice, 0, ByteCount,
+                    forward(dstArray, dstOffset, srcDevice, ByteCount));
 }
 
 CUresult hook_cuMemcpyAtoD_v2(DRIVER(cuMemcpyAtoD_v2) forward, bool per_thread, CUdeviceptr dstDevice, CUarray srcArray,
                               size_t srcOffset, size_t ByteCount)
 {
-    COPY_GATED_FORM(default_stream(per_thread), dstDevice, 0, ByteCount, forward(dstDevice, srcArray, srcOffset, ByteCount));
+    COPY_GATED_FORM(default_stream(per_thread), dstDevice, 0, ByteCount,
+                    forward(dstDevice, srcArray, srcOffset, ByteCount));
 }
 
 /* A batch whose copies name windows on the host would block as they do one by one: it is taken apart and each copy goes
@@ -216,10 +219,12 @@ static void batch_native(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const
 
 static void batch_freeze(CUstream stream, const CUdeviceptr *dsts, const CUdeviceptr *srcs, size_t count)
 {
-    for (size_t i = 0; dsts && srcs && context_capturing() && i < count; i++) copy_freeze_captured(stream, dsts[i], srcs[i]);
+    for (size_t i = 0; dsts && srcs && context_capturing() && i < count; i++)
+        copy_freeze_captured(stream, dsts[i], srcs[i]);
 }
 
-/* Taken apart, a copy could not keep a promise that its source is read during the call, and the driver's checks would be left out. */
+/* Taken apart, a copy could not keep a promise that its source is read during the call, and the driver's checks would
+ * be left out. */
 static bool batch_simple(const size_t *sizes, const CUmemcpyAttributes *attrs, const size_t *indices, size_t count)
 {
     if (!sizes || !attrs || !indices || !count) return false;
@@ -234,7 +239,8 @@ CUresult hook_cuMemcpyBatchAsync(DRIVER(cuMemcpyBatchAsync) forward, bool per_th
 {
     CUstream stream = named_stream(hStream, per_thread);
     batch_freeze(stream, dsts, srcs, count);
-    if (stream != CU_STREAM_LEGACY && batch_simple(sizes, attrs, attrsIdxs, numAttrs) && batch_on_host(dsts, srcs, count))
+    if (stream != CU_STREAM_LEGACY && batch_simple(sizes, attrs, attrsIdxs, numAttrs) &&
+        batch_on_host(dsts, srcs, count))
         return batch_apart(dsts, srcs, sizes, count, failIdx, hStream, per_thread);
     batch_native(dsts, srcs, sizes, count);
     gate_enter();
@@ -249,7 +255,8 @@ CUresult hook_cuMemcpyBatchAsync_v2(DRIVER(cuMemcpyBatchAsync_v2) forward, bool 
 {
     CUstream stream = named_stream(hStream, per_thread);
     batch_freeze(stream, dsts, srcs, count);
-    if (stream != CU_STREAM_LEGACY && batch_simple(sizes, attrs, attrsIdxs, numAttrs) && batch_on_host(dsts, srcs, count))
+    if (stream != CU_STREAM_LEGACY && batch_simple(sizes, attrs, attrsIdxs, numAttrs) &&
+        batch_on_host(dsts, srcs, count))
         return batch_apart(dsts, srcs, sizes, count, NULL, hStream, per_thread);
     batch_native(dsts, srcs, sizes, count);
     gate_enter();

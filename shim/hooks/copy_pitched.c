@@ -69,7 +69,8 @@ static bool worth_a_look(CUdeviceptr a, CUdeviceptr b, size_t bytes)
 static bool side_out_of_bounds(const struct copy_request *request, const struct side *side)
 {
     if (side->kind != SIDE_WINDOW) return false;
-    return copy_out_of_bounds(side->start, copy_extent(request->width, request->height, request->depth, side->pitch, side->slice));
+    return copy_out_of_bounds(side->start,
+                              copy_extent(request->width, request->height, request->depth, side->pitch, side->slice));
 }
 
 static bool side_on_host(const struct side *side)
@@ -150,7 +151,7 @@ static void host_native(CUmemorytype type, const void *host, size_t pitch, size_
 #define ROWS_2D(side) (pCopy->side##Y + pCopy->Height + 1)
 #define ROWS_3D(side)                                                                                                  \
     ((pCopy->side##Height ? pCopy->side##Height : pCopy->Height) * (pCopy->side##Z + pCopy->Depth) + pCopy->side##Y + 1)
-#define COPY_PITCHED(classify_call, captured_stream, a, b, src_rows, dst_rows, forward_call)                                            \
+#define COPY_PITCHED(classify_call, captured_stream, a, b, src_rows, dst_rows, forward_call)                           \
     do {                                                                                                               \
         struct copy_request request;                                                                                   \
         CUresult result;                                                                                               \
@@ -177,33 +178,37 @@ static void host_native(CUmemorytype type, const void *host, size_t pitch, size_
 
 CUresult hook_cuMemcpy2D_v2(DRIVER(cuMemcpy2D_v2) forward, bool per_thread, const CUDA_MEMCPY2D *pCopy)
 {
-    COPY_PITCHED(classify_2d(&request, pCopy, default_stream(per_thread), false), default_stream(per_thread), pCopy->dstDevice, pCopy->srcDevice,
-                 ROWS_2D(src), ROWS_2D(dst), forward(pCopy));
+    COPY_PITCHED(classify_2d(&request, pCopy, default_stream(per_thread), false), default_stream(per_thread),
+                 pCopy->dstDevice, pCopy->srcDevice, ROWS_2D(src), ROWS_2D(dst), forward(pCopy));
 }
 
 CUresult hook_cuMemcpy2DUnaligned_v2(DRIVER(cuMemcpy2DUnaligned_v2) forward, bool per_thread,
                                      const CUDA_MEMCPY2D *pCopy)
 {
-    COPY_PITCHED(classify_2d(&request, pCopy, default_stream(per_thread), false), default_stream(per_thread), pCopy->dstDevice, pCopy->srcDevice,
-                 ROWS_2D(src), ROWS_2D(dst), forward(pCopy));
+    COPY_PITCHED(classify_2d(&request, pCopy, default_stream(per_thread), false), default_stream(per_thread),
+                 pCopy->dstDevice, pCopy->srcDevice, ROWS_2D(src), ROWS_2D(dst), forward(pCopy));
 }
 
 CUresult hook_cuMemcpy2DAsync_v2(DRIVER(cuMemcpy2DAsync_v2) forward, bool per_thread, const CUDA_MEMCPY2D *pCopy,
                                  CUstream hStream)
 {
-    COPY_PITCHED(classify_2d(&request, pCopy, named_stream(hStream, per_thread), true), named_stream(hStream, per_thread), pCopy->dstDevice, pCopy->srcDevice, ROWS_2D(src), ROWS_2D(dst), forward(pCopy, hStream));
+    COPY_PITCHED(classify_2d(&request, pCopy, named_stream(hStream, per_thread), true),
+                 named_stream(hStream, per_thread), pCopy->dstDevice, pCopy->srcDevice, ROWS_2D(src), ROWS_2D(dst),
+                 forward(pCopy, hStream));
 }
 
 CUresult hook_cuMemcpy3D_v2(DRIVER(cuMemcpy3D_v2) forward, bool per_thread, const CUDA_MEMCPY3D *pCopy)
 {
-    COPY_PITCHED(classify_3d(&request, pCopy, default_stream(per_thread), false), default_stream(per_thread), pCopy->dstDevice, pCopy->srcDevice,
-                 ROWS_3D(src), ROWS_3D(dst), forward(pCopy));
+    COPY_PITCHED(classify_3d(&request, pCopy, default_stream(per_thread), false), default_stream(per_thread),
+                 pCopy->dstDevice, pCopy->srcDevice, ROWS_3D(src), ROWS_3D(dst), forward(pCopy));
 }
 
 CUresult hook_cuMemcpy3DAsync_v2(DRIVER(cuMemcpy3DAsync_v2) forward, bool per_thread, const CUDA_MEMCPY3D *pCopy,
                                  CUstream hStream)
 {
-    COPY_PITCHED(classify_3d(&request, pCopy, named_stream(hStream, per_thread), true), named_stream(hStream, per_thread), pCopy->dstDevice, pCopy->srcDevice, ROWS_3D(src), ROWS_3D(dst), forward(pCopy, hStream));
+    COPY_PITCHED(classify_3d(&request, pCopy, named_stream(hStream, per_thread), true),
+                 named_stream(hStream, per_thread), pCopy->dstDevice, pCopy->srcDevice, ROWS_3D(src), ROWS_3D(dst),
+                 forward(pCopy, hStream));
 }
 
 /* A 3D peer copy within one context, as the 3D copy that it is. */
@@ -240,12 +245,14 @@ static enum pitched classify_peer(struct copy_request *request, const CUDA_MEMCP
 
 CUresult hook_cuMemcpy3DPeer(DRIVER(cuMemcpy3DPeer) forward, bool per_thread, const CUDA_MEMCPY3D_PEER *pCopy)
 {
-    COPY_PITCHED(classify_peer(&request, pCopy, default_stream(per_thread), false), default_stream(per_thread), pCopy->dstDevice, pCopy->srcDevice,
-                 ROWS_3D(src), ROWS_3D(dst), forward(pCopy));
+    COPY_PITCHED(classify_peer(&request, pCopy, default_stream(per_thread), false), default_stream(per_thread),
+                 pCopy->dstDevice, pCopy->srcDevice, ROWS_3D(src), ROWS_3D(dst), forward(pCopy));
 }
 
 CUresult hook_cuMemcpy3DPeerAsync(DRIVER(cuMemcpy3DPeerAsync) forward, bool per_thread, const CUDA_MEMCPY3D_PEER *pCopy,
                                   CUstream hStream)
 {
-    COPY_PITCHED(classify_peer(&request, pCopy, named_stream(hStream, per_thread), true), named_stream(hStream, per_thread), pCopy->dstDevice, pCopy->srcDevice, ROWS_3D(src), ROWS_3D(dst), forward(pCopy, hStream));
+    COPY_PITCHED(classify_peer(&request, pCopy, named_stream(hStream, per_thread), true),
+                 named_stream(hStream, per_thread), pCopy->dstDevice, pCopy->srcDevice, ROWS_3D(src), ROWS_3D(dst),
+                 forward(pCopy, hStream));
 }

@@ -162,8 +162,10 @@ static CUresult free_in_window(struct window *window, CUdeviceptr dptr)
     }
     result = context_wait_all(context);
     for (int i = 0; i < context->peer_count && result == CUDA_SUCCESS; i++) result = wait_for_peer(context->peers[i]);
-    if (result == CUDA_SUCCESS) window_free(window, dptr);
-    else buffer_add(&buffer);
+    if (result == CUDA_SUCCESS)
+        window_free(window, dptr);
+    else
+        buffer_add(&buffer);
     context_leave(pushed);
     return result;
 }

@@ -50,7 +50,9 @@ static enum memset_route memset_begin(struct memset_request *r)
     if (context_capturing()) return MEMSET_FORWARD;
     struct context *context = context_current();
     if ((r->to | r->pitch) % r->unit || (r->height > 1 && r->pitch < r->width * r->unit)) return MEMSET_FORWARD;
-    if (context != window->context || !context_owns_stream(context, r->stream) || !context_stream_idle(context, r->stream)) return MEMSET_ASYNC;
+    if (context != window->context || !context_owns_stream(context, r->stream) ||
+        !context_stream_idle(context, r->stream))
+        return MEMSET_ASYNC;
     for (size_t y = 0; y < r->height; y++) fill((char *)r->to + y * r->pitch, r->value, r->unit, r->width);
     atomic_thread_fence(memory_order_seq_cst);
     return MEMSET_DONE;
