@@ -263,7 +263,9 @@ CUresult context_stream_wait(struct context *context, CUstream stream)
          * ever. */
         CUevent own;
         CUresult made = shim.real.cuEventCreate(&own, CU_EVENT_DISABLE_TIMING);
-        if (made == CUDA_SUCCESS) made = shim.real.cuEventRecord(own, stream);
+        /* Not even that: everything is waited for. */
+        if (made != CUDA_SUCCESS) return context_wait_all(context);
+        made = shim.real.cuEventRecord(own, stream);
         if (made == CUDA_SUCCESS) made = shim.real.cuEventSynchronize(own);
         shim.real.cuEventDestroy_v2(own);
         return made;
