@@ -107,7 +107,10 @@ bool backing_to_device(struct window *window)
     if (shim.real.cuMemHostUnregister((void *)window->base) != CUDA_SUCCESS) goto release;
     seal(window->base, window->usable);
     if (!map_device(window)) goto restore;
-    if (shim.real.cuMemcpyHtoD_v2(window->base, copy, bytes) != CUDA_SUCCESS) goto unmap;
+    /* The copy returns when its source has been read; a non-blocking stream would not wait for the rest of it. */
+    if (shim.real.cuMemcpyHtoD_v2(window->base, copy, bytes) != CUDA_SUCCESS ||
+        shim.real.cuStreamSynchronize(CU_STREAM_LEGACY) != CUDA_SUCCESS)
+        goto unmap;
     munmap(copy, bytes);
     return true;
 unmap:

@@ -237,12 +237,17 @@ bool copy_begin(struct copy_request *r, CUresult *result)
     r->window = window_at(r->device);
     if (!r->window) {
         if (placement_wants_time() && shim.options.mode == MODE_OBSERVE) r->started_ns = clock_ns();
-        if (hostmem_owns(r->host)) return copy_of_block(r, result);
+        if (hostmem_owns(r->host)) {
+            bool done = copy_of_block(r, result);
+            if (done && r->async) gate_note_submitted();
+            return done;
+        }
         if (request_bytes(r) < HOSTMEM_COPY_MIN || !shim.options.host || context_capturing() ||
             shim.options.mode == MODE_OBSERVE)
             return false;
         r->context = context_current();
         if (!r->context || !hostmem_copy(r, result)) return false;
+        if (r->async) gate_note_submitted();
         return true;
     }
     PLACEMENT_STRESS();
@@ -275,6 +280,7 @@ bool copy_begin(struct copy_request *r, CUresult *result)
 void copy_end(struct copy_request *r, CUresult result)
 {
     if (!r->window) {
+        if (r->async) gate_note_submitted(); /* it may still read or write the host side */
         if (shim.options.mode == MODE_AUTO && result == CUDA_SUCCESS) choice_native_copy(r);
         if (r->started_ns && result == CUDA_SUCCESS) {
             struct buffer buffer;
@@ -369,6 +375,7 @@ CUresult copy_between_end(struct copy_between *b, CUresult result)
         if (context) result = context_stream_wait(context, b->stream);
     }
     if (b->entered) gate_leave_submitted();
+    else gate_note_submitted();
     return result;
 }
 
@@ -383,4 +390,5 @@ bool copy_gate_enter(CUdeviceptr a, CUdeviceptr b)
 void copy_gate_leave(bool entered)
 {
     if (entered) gate_leave_submitted();
+    else gate_note_submitted();
 }

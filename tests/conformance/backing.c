@@ -29,6 +29,7 @@ CUresult backing_to_device(CUdeviceptr address, size_t bytes)
     if (!code) code = d.cuMemRelease(chunk);
     if (!code) code = d.cuMemSetAccess(address, bytes, &access, 1);
     if (!code) code = d.cuMemcpyHtoD(address, saved, bytes);
+    if (!code) code = d.cuCtxSynchronize(); /* the copy may return before the last bytes have arrived */
     free(saved);
     return code;
 }

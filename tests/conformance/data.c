@@ -209,6 +209,7 @@ void visibility(void)
         launch(fix.ints_copy, on.stream, (void *[]){&on.other, &on.device, &count});
         pageable[0] = 2;
         MUST(d.cuMemcpyHtoD(on.device, pageable, 4));
+        MUST(d.cuStreamSynchronize(CU_STREAM_LEGACY)); /* the copy may return before its bytes have arrived */
         gate_open();
         MUST(d.cuStreamSynchronize(on.stream));
         answer("reader saw %d", int_at(on.other));

@@ -102,6 +102,14 @@ static CUresult copy_by_stream(CUstream stream, const struct copy_request *reque
     if (result) return result;
     enum manner manner = copy_manner(request, &work->copy, stream);
     if (manner == STAGE && !copy_stage(stream, &work->copy)) manner = WAIT;
+    if (manner == WAIT && !request->async && work->copy.from.place == PLACE_PAGEABLE && is_on_device(work->copy.to.place)) {
+        /* The driver waits for what is ahead, reads the source, and returns before the last bytes have arrived. */
+        struct work ahead = *work;
+        ahead.copy.width = 0;
+        result = stream_run_here(stream, &ahead);
+        if (result) return result;
+        if (copy_stage(stream, &work->copy)) manner = RETURN;
+    }
     if (manner == WAIT) return stream_run_here(stream, work);
     stream_submit(stream, work, NULL);
     return CUDA_SUCCESS;

@@ -125,6 +125,12 @@ static CUresult fake_dtoh(void *to, CUdeviceptr from, size_t bytes)
     return CUDA_SUCCESS;
 }
 
+static CUresult fake_synchronize(CUstream stream)
+{
+    (void)stream;
+    return CUDA_SUCCESS;
+}
+
 static CUresult fake_event_create(CUevent *event, unsigned flags)
 {
     (void)flags;
@@ -198,7 +204,7 @@ static struct context *fake_context(enum option_mode mode)
                                 .cuMemSetAccess = fake_access,
                                 .cuMemcpyHtoD_v2 = fake_htod,
                                 .cuMemcpyDtoH_v2 = fake_dtoh,
-                                .cuEventCreate = fake_event_create,
+                                .cuStreamSynchronize = fake_synchronize, .cuEventCreate = fake_event_create,
                                 .cuEventRecord = fake_event_record,
                                 .cuEventQuery = fake_event_query,
                                 .cuEventDestroy_v2 = fake_event_destroy,
