@@ -79,7 +79,10 @@ static struct block *block_create(size_t bytes, size_t alignment)
  * instead of becoming resident. */
 static void block_zero(struct block *block, size_t bytes)
 {
-    if (block->registered || block->mapped <= ((size_t)32 << 20) || !block->base)
+    hostmem_lock();
+    bool registered = block->registered != 0;
+    hostmem_unlock();
+    if (registered || block->mapped <= ((size_t)32 << 20) || !block->base)
         memset((void *)block->start, 0, bytes);
     else if (system_madvise((void *)block->base, block->mapped, MADV_DONTNEED) != 0)
         memset((void *)block->start, 0, bytes);

@@ -18,9 +18,9 @@ HOST = ["H2D 64 MiB, third and later: of pinned", "D2H 64 MiB, third and later: 
 def rows(path, names):
     text = open(path).read()
     for name in names:
-        match = re.search("^" + re.escape(name) + r"\s+([\d.]+)(?:\s+\+-\s+([\d.]+) %|\s+([\d.]+\.\.[\d.]+))?", text, re.M)
-        if match:
-            value, percent, span = match.groups()
+        found = re.findall("^" + re.escape(name) + r"\s+([\d.]+)(?:\s+\+-\s+([\d.]+) %|\s+([\d.]+\.\.[\d.]+))?", text, re.M)
+        if found:
+            value, percent, span = found[-1]  # the last run of it
             yield f"| {name} | {value} | {'± ' + percent + ' %' if percent else span or ''} |"
 
 

@@ -19,8 +19,10 @@ SNIPPET(stream_ordered_mix, "", "cudaMallocAsync and cudaMalloc side by side, co
         MUST(cudaMemcpyAsync(plain, ordered, BYTES, cudaMemcpyDeviceToDevice, stream));
         if (round % 2)
             MUST(cudaFreeAsync(ordered, stream));
-        else
+        else {
+            MUST(cudaStreamSynchronize(stream)); /* for such memory cudaFree does not wait */
             MUST(cudaFree(ordered));
+        }
         launch_add(plain, 1, WORDS, stream);
         MUST(cudaMemcpyAsync(back, plain, BYTES, cudaMemcpyDeviceToHost, stream));
         MUST(cudaMemcpy(back, plain, BYTES, cudaMemcpyDeviceToHost));
