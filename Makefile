@@ -56,6 +56,7 @@ $(BUILD)/obj/%.o: %.c
 
 .PHONY: check gpu-check gpu-bench $(CHECKS) $(GPU_CHECKS) $(SUITES) clean
 check: deps
+	@$(MAKE) --no-print-directory --silent all
 	@tests/runner.sh $(MAKE) $(CHECKS)
 
 gpu-check:

@@ -361,8 +361,13 @@ bool context_owns_stream(struct context *context, CUstream stream)
 
 bool contexts_several(void) { return atomic_load_explicit(&contexts.used, memory_order_acquire) > 1; }
 
+static _Atomic bool unknown_streams;
+
+void context_unknown_stream(void) { atomic_store(&unknown_streams, true); }
+
 bool contexts_quiet(void)
 {
+    if (unknown_streams) return false;
     int used = atomic_load_explicit(&contexts.used, memory_order_acquire);
     bool quiet = true, pushed;
     for (int i = 0; i < used && quiet; i++) {

@@ -128,6 +128,9 @@ static inline void context_note(CUresult result)
 }
 
 void context_add_stream(struct context *context, CUstream stream);
+/* There is a non-blocking stream that belongs to no known context: nobody can ask whether it is idle, so nothing moves
+ * any more. */
+void context_unknown_stream(void);
 /* The context in whose list it was, or NULL. */
 struct context *context_remove_stream(CUstream stream);
 

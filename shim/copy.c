@@ -374,8 +374,10 @@ CUresult copy_between_end(struct copy_between *b, CUresult result)
         struct context *context = context_current();
         if (context) result = context_stream_wait(context, b->stream);
     }
-    if (b->entered) gate_leave_submitted();
-    else gate_note_submitted();
+    if (b->entered)
+        gate_leave_submitted();
+    else
+        gate_note_submitted();
     return result;
 }
 
@@ -389,6 +391,8 @@ bool copy_gate_enter(CUdeviceptr a, CUdeviceptr b)
 
 void copy_gate_leave(bool entered)
 {
-    if (entered) gate_leave_submitted();
-    else gate_note_submitted();
+    if (entered)
+        gate_leave_submitted();
+    else
+        gate_note_submitted();
 }

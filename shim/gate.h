@@ -51,7 +51,8 @@ static inline void gate_leave_submitted(void)
     gate_leave();
 }
 
-/* After a call that submitted work on memory that never moves, outside the gate: later copies by the CPU are still ordered behind it. */
+/* After a call that submitted work on memory that never moves, outside the gate: later copies by the CPU are still
+ * ordered behind it. */
 static inline void gate_note_submitted(void) { atomic_fetch_add_explicit(&gate.work, 1, memory_order_release); }
 
 static inline uint64_t gate_work(void) { return atomic_load_explicit(&gate.work, memory_order_acquire); }

@@ -6,7 +6,10 @@
 static void created(CUresult result, const CUstream *stream, bool non_blocking)
 {
     struct context *context = result == CUDA_SUCCESS && non_blocking ? context_current() : NULL;
-    if (context) context_add_stream(context, *stream);
+    if (context)
+        context_add_stream(context, *stream);
+    else if (result == CUDA_SUCCESS && non_blocking)
+        context_unknown_stream();
 }
 
 CUresult hook_cuStreamCreate(DRIVER(cuStreamCreate) forward, bool per_thread, CUstream *phStream, unsigned int Flags)

@@ -196,7 +196,7 @@ CALL(call_info, ({
          size_t a, b;
          d.cuMemGetInfo(&a, &b);
      }))
-CALL(call_query, d.cuStreamQuery(NULL))
+CALL(call_query, (d.cuCtxSynchronize(), d.cuStreamQuery(NULL))) /* what the calls before left behind has ended */
 CALL(call_sync, d.cuStreamSynchronize(NULL))
 CALL(call_ctx_sync, d.cuCtxSynchronize())
 CALL(call_host_alloc, ({

@@ -102,7 +102,8 @@ static CUresult copy_by_stream(CUstream stream, const struct copy_request *reque
     if (result) return result;
     enum manner manner = copy_manner(request, &work->copy, stream);
     if (manner == STAGE && !copy_stage(stream, &work->copy)) manner = WAIT;
-    if (manner == WAIT && !request->async && work->copy.from.place == PLACE_PAGEABLE && is_on_device(work->copy.to.place)) {
+    if (manner == WAIT && !request->async && work->copy.from.place == PLACE_PAGEABLE &&
+        is_on_device(work->copy.to.place)) {
         /* The driver waits for what is ahead, reads the source, and returns before the last bytes have arrived. */
         struct work ahead = *work;
         ahead.copy.width = 0;
