@@ -96,9 +96,9 @@ fail:
     return false;
 }
 
-bool backing_to_device(struct window *window)
+bool backing_to_device(struct window *window, size_t high)
 {
-    size_t bytes = window->high ? window->high : WINDOW_SLOT;
+    size_t bytes = high ? high : WINDOW_SLOT;
     void *copy = host_pages(0, bytes, PROT_READ | PROT_WRITE, MAP_POPULATE);
     if (!copy) return false;
     bool created = !window->has_device;

@@ -15,7 +15,7 @@ bool backing_make_device(struct window *window);
  * back. */
 bool backing_to_host(struct window *window);
 /* Host to device, the bytes of [base, base + high) kept. */
-bool backing_to_device(struct window *window);
+bool backing_to_device(struct window *window, size_t high);
 
 /* Gives back the device memory that a window on the host keeps for its way back. */
 void backing_release_device(struct window *window);

@@ -403,8 +403,7 @@ bool window_to_host(struct window *window)
 bool window_to_device(struct window *window)
 {
     size_t held = held_bytes(window);
-    begin_move(window);
-    bool moved = backing_to_device(window);
+    bool moved = backing_to_device(window, begin_move(window));
     if (moved) {
         STAT_ADD(moves_to_device, 1);
         atomic_fetch_add(&window_memory, held_bytes(window) - held);
@@ -440,8 +439,8 @@ bool window_probe(struct context *context)
     CUdeviceptr last = window->base + WINDOW_HOST_FIRST - sizeof pattern;
     window->high = WINDOW_HOST_FIRST;
     memcpy((void *)last, &pattern, sizeof pattern);
-    bool works = backing_to_device(window) && shim.real.cuMemcpyDtoH_v2(&seen, last, sizeof seen) == CUDA_SUCCESS &&
-                 seen == pattern;
+    bool works = backing_to_device(window, WINDOW_HOST_FIRST) &&
+                 shim.real.cuMemcpyDtoH_v2(&seen, last, sizeof seen) == CUDA_SUCCESS && seen == pattern;
     if (works) {
         atomic_store(&window->place, WINDOW_DEVICE);
         window->usable = window->bytes;

@@ -227,6 +227,7 @@ SNIPPET(driver_contexts, "",
             use(device[i], 5);
             value = 100 * i + round;
             MUST_DRIVER(D(cuMemcpyHtoD)(device[i], &value, 4));
+            MUST_DRIVER(D(cuCtxSynchronize)()); /* the copy may return before its bytes have arrived */
             MUST_DRIVER(D(cuCtxPopCurrent)(&popped));
         }
     MUST_DRIVER(D(cuCtxPushCurrent)(context[0]));
