@@ -5,7 +5,7 @@
 
 struct note_record {
     struct note_record *next; /* in order of first appearance */
-    uint64_t count;
+    _Atomic uint64_t count;
     char text[];
 };
 
@@ -14,7 +14,7 @@ struct misuse_record {
     enum misuse kind;
     struct site *allocated, *freed; /* NULL: unknown */
     uintptr_t address;              /* of the first */
-    uint64_t count;
+    _Atomic uint64_t count;
 };
 
 /* Records are added at the end and never removed, so a walk needs no lock. */
