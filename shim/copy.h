@@ -56,8 +56,8 @@ enum copy_side { SIDE_WINDOW, SIDE_DEVICE, SIDE_PINNED, SIDE_PAGEABLE, SIDE_OTHE
 enum copy_side copy_side(uintptr_t address);
 
 /* Device to device where at least one side may be a window on the host. The same protocol. Forms that block on host
- * memory are replaced by ones that do not: `replaced` says that the copy was enqueued in another form and *result is
- * its answer. */
+ * memory are replaced by ones that do not: true says that the copy went out in another form and *result is its answer.
+ */
 struct copy_between {
     CUdeviceptr to, from;
     size_t bytes;
