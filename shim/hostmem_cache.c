@@ -72,7 +72,7 @@ struct block *cache_take(size_t bytes, size_t alignment)
 {
     if (!hostmem.newest) return NULL;
     /* At most a quarter more than asked: a block's memory is the program's for as long as it holds it. */
-    size_t largest = bytes + bytes / 4 + HOST_COLOURS * HOST_COLOUR_STEP;
+    size_t largest = bytes + bytes / 4 + HOST_COLOUR_LARGEST;
     for (unsigned class = class_of(bytes), last = class_of(largest); class <= last; class ++) {
         struct block *block = cache.classes[class];
         for (int looked = 0; block && looked < CLASS_LOOK; looked++, block = block->next) {

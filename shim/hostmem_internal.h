@@ -17,10 +17,9 @@
 #include <unistd.h>
 #include "shim/hostmem.h"
 
-#define HOST_UNIT        ((size_t)2 << 20) /* a huge page; blocks start at a multiple of it, plus their colour */
-#define HOST_COLOURS     16
-#define HOST_COLOUR_STEP ((size_t)4096 + 64)
-#define HOST_PIECES_MAX  1024
+#define HOST_UNIT           ((size_t)2 << 20) /* a huge page; blocks start at a multiple of it, plus their colour */
+#define HOST_COLOUR_LARGEST ((size_t)64 << 10)
+#define HOST_PIECES_MAX     1024
 
 enum piece_state { PIECE_NONE, PIECE_BUSY, PIECE_REGISTERED };
 
@@ -69,6 +68,7 @@ extern struct hostmem {
     _Atomic bool ended;        /* after the exit report: no driver call but the program's own copies */
     _Atomic bool child;        /* a forked child: nothing is registered */
     _Atomic bool register_off; /* this driver cannot, or will not any more */
+    _Atomic unsigned blocks;   /* that exist, cached ones included */
     bool range_failed;
     _Atomic pthread_t forking;
     _Atomic bool fork_locked;

@@ -25,15 +25,16 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Read by the assembly below: the order is part of it. Written with release, the functions first. */
+/* Read by the assembly below: the order is part of it. Written with release, the functions first. What malloc and free
+ * read lies in one cache line, and nothing that is written in the same one. */
 struct libc_next {
     size_t min;     /* requests from here on go the slow way; 0 until the options are known */
     uintptr_t base; /* of the large blocks' range */
     size_t bytes;   /* SIZE_MAX: the functions below are not known yet */
     void *(*malloc)(size_t);
+    void (*free)(void *);
     void *(*calloc)(size_t, size_t);
     void *(*realloc)(void *, size_t);
-    void (*free)(void *);
     int (*posix_memalign)(void **, size_t, size_t);
     void *(*aligned_alloc)(size_t, size_t);
     void *(*memalign)(size_t, size_t);
@@ -41,7 +42,7 @@ struct libc_next {
     void *(*pvalloc)(size_t);
     size_t (*malloc_usable_size)(void *);
     bool usable_is_known; /* malloc and malloc_usable_size are of one allocator */
-};
+} __attribute__((aligned(64)));
 __attribute__((visibility("hidden"))) struct libc_next libc_next = {.bytes = SIZE_MAX};
 
 static __thread bool resolving;

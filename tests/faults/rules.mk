@@ -27,7 +27,7 @@ sanitized-threads: $(CORE_THREADS) $(POLICY_THREADS) $$(REPORT_DIR)/room_threads
 	timeout 100 $(CORE_THREADS) 20000
 	timeout 100 $(POLICY_THREADS)
 	timeout 100 $(REPORT_DIR)/room_threads
-	timeout 100 $(TORTURE_DIRECT) 30000 4 1 0
+	timeout 100 $(TORTURE_DIRECT) 30000 4 1 20
 
 ifeq ($(SAN),)
 # 77 where the compiler has no such runtime.

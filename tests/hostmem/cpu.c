@@ -1,9 +1,11 @@
-/* CPU programs without CUDA: walks over several large arrays, and small allocations. cpu PART: prints lines "name
+/* CPU programs without CUDA: walks over several large arrays, copies of one, and small allocations. cpu PART: prints lines "name
  * value" (ms or ns). */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define MIB ((size_t)1 << 20)
@@ -51,30 +53,80 @@ static void walks(void)
     }
 }
 
+/* Many arrays at once: where each starts decides whether they share the first-level cache. */
+static void many(int count)
+{
+    size_t n = 8 * MIB / sizeof(double);
+    double *arrays[16], *sum = malloc(n * sizeof *sum);
+    for (int k = 0; k < count; k++) {
+        arrays[k] = malloc(n * sizeof **arrays);
+        for (size_t i = 0; i < n; i++) arrays[k][i] = (double)i;
+    }
+    double ns = BEST(7, for (size_t i = 0; i < n; i++) {
+        double all = 0;
+        for (int k = 0; k < count; k++) all += arrays[k][i];
+        sum[i] = all;
+    });
+    printf("sum_ms_%d %.4f\n", count, ns / 1e6);
+    for (int k = 0; k < count; k++) free(arrays[k]);
+    free(sum);
+}
+
+/* As a framework copies an array into pinned memory before it sends it. */
+static void copies(void)
+{
+    size_t bytes = 64 * MIB;
+    char *from = malloc(bytes), *to;
+    to = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!from || to == MAP_FAILED) exit(1);
+    memset(from, 1, bytes);
+    memset(to, 1, bytes);
+    printf("memcpy_ms %.4f\n", BEST(15, memcpy(to, from, bytes)) / 1e6);
+    munmap(to, bytes);
+    free(from);
+}
+
+/* Allocates blocks of 64 B to 1 KiB, frees them in another order. Who allocates writes, and reads what was written:
+ * `whole` does so with all of the block, otherwise only its first 64 bytes are written (nearly a bare malloc loop). */
+struct churn {
+    unsigned seed;
+    bool whole;
+    unsigned long sum;
+};
 static void *churn(void *argument)
 {
-    unsigned seed = (unsigned)(size_t)argument;
-    void *held[256] = {0};
-    for (int i = 0; i < 3000000; i++) {
+    struct churn *churn = argument;
+    unsigned seed = churn->seed;
+    struct {
+        unsigned char *start;
+        size_t bytes;
+    } held[256] = {0};
+    for (int i = 0; i < 1500000; i++) {
         seed = seed * 1664525u + 1013904223u;
         unsigned slot = seed >> 24;
-        free(held[slot]);
-        held[slot] = malloc(64 + (seed >> 8) % 960);
-        memset(held[slot], 1, 64); /* who allocates writes */
+        for (size_t at = 0; churn->whole && at < held[slot].bytes; at += 8)
+            churn->sum += *(unsigned long *)(void *)(held[slot].start + at);
+        free(held[slot].start);
+        held[slot].bytes = 64 + (seed >> 8) % 960 / 8 * 8;
+        held[slot].start = malloc(held[slot].bytes);
+        memset(held[slot].start, 1, churn->whole ? held[slot].bytes : 64);
     }
-    for (int i = 0; i < 256; i++) free(held[i]);
+    for (int i = 0; i < 256; i++) free(held[i].start);
     return NULL;
 }
 
-static void heavy(int threads)
+static void heavy(int threads, bool whole)
 {
     pthread_t ids[8];
+    struct churn churns[8];
     double ns = BEST(4, ({
-                         for (int i = 0; i < threads; i++)
-                             pthread_create(&ids[i], NULL, churn, (void *)(size_t)(i + 1));
+                         for (int i = 0; i < threads; i++) {
+                             churns[i] = (struct churn){.seed = (unsigned)i + 1, .whole = whole};
+                             pthread_create(&ids[i], NULL, churn, &churns[i]);
+                         }
                          for (int i = 0; i < threads; i++) pthread_join(ids[i], NULL);
                      }));
-    printf("churn_ms_%d %.4f\n", threads, ns / 1e6);
+    printf("churn%s_ms_%d %.4f\n", whole ? "" : "_bare", threads, ns / 1e6);
 }
 
 static void pairs(void)
@@ -91,7 +143,9 @@ int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "walks")) walks();
-        if (!strcmp(argv[i], "heavy")) heavy(1), heavy(8);
+        if (!strcmp(argv[i], "many")) many(6), many(16);
+        if (!strcmp(argv[i], "memcpy")) copies();
+        if (!strcmp(argv[i], "heavy")) heavy(1, true), heavy(8, true), heavy(1, false), heavy(8, false);
         if (!strcmp(argv[i], "pairs")) pairs();
     }
     return 0;

@@ -28,7 +28,7 @@ limited() { # limited COMMAND...
 [ -n "$group" ] && echo "memory limited to 2 GiB by a cgroup" || echo "no cgroup can be made here: not limited"
 if [ -n "$sanitizer" ]; then
 	export TSAN_OPTIONS="halt_on_error=1 die_after_fork=0 $TSAN_OPTIONS"
-	limited timeout 3000 "$build/tests/torture/direct" $((steps / 8)) "$threads" "$seed" 0
+	limited timeout 3000 "$build/tests/torture/direct" $((steps / 8)) "$threads" "$seed" 20
 	exit
 fi
 limited timeout 3000 "$build/tests/torture/direct" $((steps / 2)) "$threads" "$seed" 20
