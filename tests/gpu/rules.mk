@@ -20,11 +20,23 @@ $(GPU_TESTS)/loops: $(GPU_TESTS)/loops.o
 $(GPU_TESTS)/loops-shared: $(GPU_TESTS)/loops.o
 	$(NVCC) $(NVCCFLAGS) -cudart shared $(CUDART_RPATH) $< -o $@
 GPU_USERS := $(patsubst tests/gpu/users/%.cu,$(GPU_TESTS)/users/%,$(wildcard tests/gpu/users/*.cu))
-$(GPU_USERS): $(GPU_TESTS)/users/%: tests/gpu/users/%.cu examples/example.h
+$(GPU_USERS): $(GPU_TESTS)/users/%: $(GPU_TESTS)/users/%.o
+	$(NVCC) $(NVCCFLAGS) $< -o $@
+$(GPU_USERS:%=%-shared): $(GPU_TESTS)/users/%-shared: $(GPU_TESTS)/users/%.o
+	$(NVCC) $(NVCCFLAGS) -cudart shared $(CUDART_RPATH) $< -o $@
+$(GPU_USERS:%=%.o): $(GPU_TESTS)/users/%.o: tests/gpu/users/%.cu $(wildcard tests/gpu/users/*.cuh) examples/example.h
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCCFLAGS) -g -I. -Xcompiler -Wall,-Wextra $< -o $@
+	$(NVCC) $(NVCCFLAGS) -g -I. -Xcompiler -Wall,-Wextra -c $< -o $@
 ifeq ($(SAN),)
-ALL += $(GPU_BINS) $(GPU_USERS)
+ALL += $(GPU_BINS) $(GPU_USERS) $(GPU_USERS:%=%-shared)
+endif
+
+# The users' programs that need no framework, small, on the simulator: the same results bare and shimmed.
+.PHONY: check-users
+check-users: $(SHIM_LIB) $(GPU_USERS:%=%-shared) $(GPU_TESTS)/device_count $$(SIM)
+	@LD_LIBRARY_PATH=$(BUILD)/sim BUILD=$(BUILD) OUT=$(BUILD)/tests/gpu BUDGET=60 $(PYTHON) tests/gpu/users.py --small --shared
+ifeq ($(SAN),)
+CHECKS += check-users
 endif
 
 bench-core:

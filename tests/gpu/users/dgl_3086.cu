@@ -1,21 +1,7 @@
 // dgl#3086: a feature table of 8 GiB is uploaded and 100 000 rows of it are gathered; then a dense pass over all of it.
 //     dgl_3086 [--small] [--bytes N]
 #include "examples/example.h"
-
-#define ROW 128
-
-static __global__ void gather_rows(float *out, const float *table, const unsigned *rows, unsigned count)
-{
-    for (unsigned i = blockIdx.x; i < count; i += gridDim.x)
-        out[(size_t)i * ROW + threadIdx.x] = table[(size_t)rows[i] * ROW + threadIdx.x];
-}
-
-static __global__ void sum_rows(double *sums, const float *table, size_t rows)
-{
-    double sum = 0;
-    for (size_t i = blockIdx.x; i < rows; i += gridDim.x) sum += table[i * ROW + threadIdx.x];
-    sums[blockIdx.x * ROW + threadIdx.x] = sum;
-}
+#include "dgl_3086_kernels.cuh"
 
 int main(int argc, char **argv)
 {

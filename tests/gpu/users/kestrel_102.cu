@@ -1,21 +1,7 @@
 // kestrel#102: ten small pageable uploads and a kernel in every step.
 //     kestrel_102 [--small] [--seconds S]
 #include "examples/example.h"
-
-#define INPUTS 10
-#define WORDS  256
-
-struct inputs {
-    const float *part[INPUTS];
-};
-
-static __global__ void combine(float *state, inputs in)
-{
-    int i = threadIdx.x;
-    float sum = state[i] * 0.5f;
-    for (int k = 0; k < INPUTS; k++) sum += in.part[k][i];
-    state[i] = sum;
-}
+#include "kestrel_102_kernels.cuh"
 
 int main(int argc, char **argv)
 {

@@ -1,18 +1,12 @@
 // lupine#631: a pageable asynchronous download has arrived when it returns, at every size from 4 bytes on; libraries
 // such as cuSPARSE read their scalars relying on it.
-//     lupine_631
+//     lupine_631 [--small]
 #include "examples/example.h"
+#include "lupine_631_kernels.cuh"
 
-static __global__ void spin_then_fill(unsigned *data, unsigned value, int count, long long cycles)
+int main(int argc, char **argv)
 {
-    long long started = clock64();
-    while (clock64() - started < cycles)
-        ;
-    for (int i = threadIdx.x; i < count; i += blockDim.x) data[i] = value + i;
-}
-
-int main(void)
-{
+    const long long cycles = option_given(argc, argv, "--small") ? 20000 : 4000000;
     static const int counts[] = {1, 2, 4, 16, 64, 1024, 16384, 65536, 1 << 20};
     cudaStream_t stream;
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -22,7 +16,7 @@ int main(void)
         unsigned *device, *host = (unsigned *)calloc(count, sizeof(unsigned));
         CUDA(cudaMalloc((void **)&device, count * sizeof(unsigned)));
         for (unsigned round = 1; round < 6; round++) {
-            spin_then_fill<<<1, 256, 0, stream>>>(device, round, count, 4000000);
+            spin_then_fill<<<1, 256, 0, stream>>>(device, round, count, cycles);
             const double before_us = now_us();
             CUDA(cudaMemcpyAsync(host, device, count * sizeof(unsigned), cudaMemcpyDeviceToHost, stream));
             const double took_us = now_us() - before_us;

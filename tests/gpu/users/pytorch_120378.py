@@ -5,7 +5,7 @@ import time
 
 import torch
 
-count, rounds = (20, 3) if "--small" in sys.argv else (150, 3)
+count, rounds = (20, 2) if "--small" in sys.argv else (150, 2)
 elements = 50_000_000 // 4
 tensors = [torch.arange(i, i + elements, dtype=torch.int32, device="cuda") for i in range(count)]
 pinned = [torch.empty(elements, dtype=torch.int32, pin_memory=True) for _ in range(2)]
