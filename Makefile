@@ -4,7 +4,7 @@
 #   make demo       an unmodified example, bare and under the shim
 #   make check      every test that needs no GPU
 #   make gpu-check  every correctness test on a real GPU (runs what is already built)
-#   make gpu-bench SUITE=core|hostmem|auto|kernels|sparse
+#   make gpu-bench SUITE=core|hostmem|auto|kernels|leaks|sparse
 #
 # Each room adds to the lists below from its own rules.mk.
 MAKEFLAGS += --no-builtin-rules

@@ -19,13 +19,14 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return (hash ^ 0xff) * 0x100000001b3u;
 }
 
-/* By the functions of the program, so that the same place is found in another build; by modules and offsets without
- * names. */
+/* By the functions of Python or else of the program, so that the same place is found in another build; by modules and
+ * offsets without names. */
 static uint64_t site_key(const struct report_site *site)
 {
     uint64_t hash = hash_text(0xcbf29ce484222325u, site->via);
+    bool python = site->frame_count && site->frames[0].kind == FRAME_PYTHON;
     for (size_t i = 0; i < site->frame_count; i++) {
-        if (site->frames[i].kind != FRAME_PROGRAM) continue;
+        if (site->frames[i].kind != (python ? FRAME_PYTHON : FRAME_PROGRAM)) continue;
         if (!site->frames[i].function) return site->hash;
         hash = hash_text(hash, site->frames[i].function);
     }
@@ -34,15 +35,14 @@ static uint64_t site_key(const struct report_site *site)
 
 static void pair_add(struct pair *pairs, size_t *count, const struct report_site *site, bool is_new)
 {
+    struct report_amount leaked = report_site_leaked(site);
     uint64_t key = site_key(site);
     size_t at = 0;
-    if (site->hidden_by) return;
+    if (!leaked.count) return;
     while (at < *count && pairs[at].key != key) at++;
     if (at == *count) pairs[(*count)++] = (struct pair){.key = key, .site = site};
-    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) {
-        *(is_new ? &pairs[at].new_bytes : &pairs[at].old_bytes) += (int64_t)site->usage[kind].live_bytes;
-        *(is_new ? &pairs[at].new_count : &pairs[at].old_count) += (int64_t)site->usage[kind].live_count;
-    }
+    *(is_new ? &pairs[at].new_bytes : &pairs[at].old_bytes) += (int64_t)leaked.bytes;
+    *(is_new ? &pairs[at].new_count : &pairs[at].old_count) += (int64_t)leaked.count;
 }
 
 static int by_growth(const void *a, const void *b)
@@ -54,7 +54,7 @@ static int by_growth(const void *a, const void *b)
 
 static void print_pair(const struct pair *pair)
 {
-    const struct report_frame *frame = site_frame(pair->site);
+    const struct report_frame *frame = report_site_frame(pair->site);
     int64_t grown = pair->new_bytes - pair->old_bytes, more = pair->new_count - pair->old_count;
     if (!grown && !more) return;
     printf("  %+" PRId64 " bytes in %+" PRId64 " buffers, %s: ", grown, more,
@@ -72,6 +72,11 @@ static void print_pair(const struct pair *pair)
     printf("\n");
 }
 
+static void print_change(const char *what, uint64_t before, uint64_t after)
+{
+    if (before != after) printf("%s: %" PRIu64 " -> %" PRIu64 "\n", what, before, after);
+}
+
 /* Returns by how many bytes leaks grew. */
 static int64_t diff_leaks(const struct report *before, const struct report *after)
 {
@@ -83,25 +88,14 @@ static int64_t diff_leaks(const struct report *before, const struct report *afte
     qsort(pairs, count, sizeof *pairs, by_growth);
     report_leaks_of(before, &old_leaks);
     report_leaks_of(after, &new_leaks);
-    int64_t grown = (int64_t)(new_leaks.shown_bytes - old_leaks.shown_bytes);
-    printf("still allocated at exit: %" PRIu64 " -> %" PRIu64 " bytes (%+" PRId64 "), %" PRIu64 " -> %" PRIu64
-           " buffers\n",
-           old_leaks.shown_bytes, new_leaks.shown_bytes, grown, old_leaks.shown_count, new_leaks.shown_count);
+    int64_t grown = (int64_t)(new_leaks.leaked.bytes - old_leaks.leaked.bytes);
+    printf("never freed: %" PRIu64 " -> %" PRIu64 " bytes (%+" PRId64 "), %" PRIu64 " -> %" PRIu64 " buffers\n",
+           old_leaks.leaked.bytes, new_leaks.leaked.bytes, grown, old_leaks.leaked.count, new_leaks.leaked.count);
     for (size_t i = 0; i < count; i++) print_pair(&pairs[i]);
+    print_change("large host blocks not freed, bytes", old_leaks.live[BUFFER_HOST].bytes,
+                 new_leaks.live[BUFFER_HOST].bytes);
     free(pairs);
     return grown;
-}
-
-static uint64_t misuses(const struct report *report)
-{
-    uint64_t sum = report->misuses_left_out;
-    for (size_t i = 0; i < report->misuse_count; i++) sum += report->misuses[i].count;
-    return sum;
-}
-
-static void print_change(const char *what, uint64_t before, uint64_t after)
-{
-    if (before != after) printf("%s: %" PRIu64 " -> %" PRIu64 "\n", what, before, after);
 }
 
 int command_diff(int count, char **arguments)
@@ -120,7 +114,7 @@ int command_diff(int count, char **arguments)
     const struct report *before = report_load(arguments[at]), *after = report_load(arguments[at + 1]);
     if (!before || !after) return EXIT_TROUBLE;
     int64_t grown = diff_leaks(before, after);
-    print_change("wrong frees", misuses(before), misuses(after));
+    print_change("wrong frees", report_misuse_total(before), report_misuse_total(after));
     for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) {
         char what[64];
         snprintf(what, sizeof what, "peak of %s memory, bytes", report_kind_names[kind]);
@@ -128,7 +122,7 @@ int command_diff(int count, char **arguments)
     }
     for (unsigned i = 0; i < REPORT_STATISTICS; i++)
         print_change(report_statistic_names[i], before->statistics[i], after->statistics[i]);
-    bool worse = grown > allowed || misuses(after) > misuses(before);
+    bool worse = grown > allowed || report_misuse_total(after) > report_misuse_total(before);
     if (fail && worse) printf("leaks or wrong frees grew\n");
     return fail && worse ? EXIT_BAD : EXIT_GOOD;
 }

@@ -7,9 +7,9 @@
 static uint64_t weigh(const struct report_site *site, enum weight weight)
 {
     uint64_t sum = 0;
+    if (weight == WEIGHT_LEAKS) return report_site_leaked(site).bytes;
     for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) {
-        const struct report_usage *usage = &site->usage[kind];
-        if (weight == WEIGHT_LEAKS && !site->hidden_by) sum += usage->live_bytes;
+        const struct usage *usage = &site->usage[kind];
         if (weight == WEIGHT_TOTAL) sum += usage->total_bytes;
         if (weight == WEIGHT_PEAK) sum += usage->peak_bytes;
     }
@@ -84,7 +84,7 @@ static void write_counters(struct emitter *e, const struct report *report, size_
 static void write_move(struct emitter *e, const struct report *report, const struct report_move *move)
 {
     const struct report_site *site = report_site_of(report, move->site);
-    const struct report_frame *frame = site ? site_frame(site) : NULL;
+    const struct report_frame *frame = site ? report_site_frame(site) : NULL;
     char time[32];
     event_begin(e, move->to_host ? "move to host" : "move to device", "X", move->time_ns);
     snprintf(time, sizeof time, "%lu.%03lu", (unsigned long)(move->took_ns / 1000),

@@ -4,11 +4,13 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 
-static struct report_usage load_usage(const struct json *json)
+static struct usage load_usage(const struct json *json)
 {
-    return (struct report_usage){json_u64(json, "live_bytes"), json_u64(json, "live_count"),
-                                 json_u64(json, "peak_bytes"), json_u64(json, "total_count"),
-                                 json_u64(json, "total_bytes")};
+    return (struct usage){
+#define USAGE(name) .name = json_u64(json, #name),
+#include "shim/usage.def"
+#undef USAGE
+    };
 }
 
 /* The place of `word` in a table of names; `count` if it is not there. */
@@ -156,11 +158,4 @@ struct report *report_load(const char *path)
     load_findings(report, json);
     load_events(report, json);
     return report;
-}
-
-const struct report_frame *site_frame(const struct report_site *site)
-{
-    for (size_t i = 0; i < site->frame_count; i++)
-        if (site->frames[i].kind == FRAME_PROGRAM) return &site->frames[i];
-    return site->frame_count ? &site->frames[0] : NULL;
 }

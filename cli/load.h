@@ -8,8 +8,6 @@ struct report *report_load(const char *path);
 /* Adds `other` up into `into`: sites by hash, notes by text, the rest by its sum; what belongs to one run only
  * (samples, moves) is dropped. */
 void report_merge(struct report *into, const struct report *other);
-/* The innermost frame of the program's own, NULL if there is none. */
-const struct report_frame *site_frame(const struct report_site *site);
 
 /* The other forms (forms.c, html.c). */
 enum weight { WEIGHT_LEAKS, WEIGHT_TOTAL, WEIGHT_COPIES, WEIGHT_PEAK, WEIGHTS };

@@ -4,15 +4,6 @@
 #include "cli/cli.h"
 #include "cli/load.h"
 
-static void usage_add(struct report_usage *to, const struct report_usage *from)
-{
-    to->live_bytes += from->live_bytes;
-    to->live_count += from->live_count;
-    to->peak_bytes += from->peak_bytes;
-    to->total_count += from->total_count;
-    to->total_bytes += from->total_bytes;
-}
-
 static bool same_text(const char *one, const char *other)
 {
     return one == other || (one && other && strcmp(one, other) == 0);
@@ -27,16 +18,7 @@ static struct report_site *site_like(struct report *report, const struct report_
 
 static void site_add(struct report_site *to, const struct report_site *from)
 {
-    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) usage_add(&to->usage[kind], &from->usage[kind]);
-    for (unsigned way = 0; way < REPORT_COPIES; way++) {
-        to->copies[way].count += from->copies[way].count;
-        to->copies[way].bytes += from->copies[way].bytes;
-        to->copies[way].ns += from->copies[way].ns;
-    }
-    to->moves_to_host += from->moves_to_host;
-    to->moves_to_device += from->moves_to_device;
-    to->saved_ns += from->saved_ns;
-    to->lost_ns += from->lost_ns;
+    report_site_add(to, from);
     to->on_host |= from->on_host;
     if (!to->reason) to->reason = from->reason;
 }

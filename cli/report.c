@@ -119,15 +119,11 @@ int command_report(int count, char **arguments)
 
 static void print_suppression(const struct report_site *site)
 {
-    const struct report_frame *frame = site_frame(site);
+    const struct report_frame *frame = report_site_frame(site);
     const char *slash = frame && frame->module ? strrchr(frame->module, '/') : NULL;
-    uint64_t bytes = 0, count = 0;
-    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) {
-        bytes += site->usage[kind].live_bytes;
-        count += site->usage[kind].live_count;
-    }
-    if (!frame || count == 0 || site->hidden_by) return;
-    printf("# %lu bytes in %lu buffers", (unsigned long)bytes, (unsigned long)count);
+    struct report_amount leaked = report_site_leaked(site);
+    if (!frame || !leaked.count) return;
+    printf("# %lu bytes in %lu buffers", (unsigned long)leaked.bytes, (unsigned long)leaked.count);
     if (frame->file) printf(", %s:%u", frame->file, frame->line);
     if (frame->function)
         printf("\nleak:^%s$\n", frame->function);

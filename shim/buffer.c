@@ -36,7 +36,7 @@ static struct {
     struct lock lock;
     struct entry *table;
     struct entry *unused; /* linked through hh.next */
-    struct buffer_totals totals[BUFFER_KINDS];
+    struct site_usage totals[BUFFER_KINDS];
     struct freed freed[FREED_KEPT]; /* a ring */
     uint32_t freed_next;
     _Atomic uint64_t id;
@@ -70,7 +70,7 @@ static struct entry *entry_find(uintptr_t address)
     return entry;
 }
 
-/* Only written under the lock; others read them any time. */
+/* Only written under the lock, but for BUFFER_HOST; others read them any time. */
 static void raise(_Atomic uint64_t *counter, uint64_t by)
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by, memory_order_relaxed);
@@ -83,7 +83,7 @@ static void peak(_Atomic uint64_t *highest, const _Atomic uint64_t *now)
         atomic_store_explicit(highest, value, memory_order_relaxed);
 }
 
-static void usage_add(struct site_usage *usage, uint64_t bytes)
+static void usage_grow(struct site_usage *usage, uint64_t bytes)
 {
     raise(&usage->live_bytes, bytes);
     raise(&usage->live_count, 1);
@@ -92,31 +92,28 @@ static void usage_add(struct site_usage *usage, uint64_t bytes)
     peak(&usage->peak_bytes, &usage->live_bytes);
 }
 
-static void usage_remove(struct site_usage *usage, uint64_t bytes)
+static void usage_shrink(struct site_usage *usage, uint64_t bytes)
 {
     raise(&usage->live_bytes, -bytes);
     raise(&usage->live_count, (uint64_t)-1);
 }
 
-static void account(const struct buffer *buffer, bool add)
+static void usage_abandon(struct site_usage *usage, uint64_t bytes)
 {
-    void (*change)(struct site_usage *, uint64_t) = add ? usage_add : usage_remove;
-    struct buffer_totals *totals = &buffers.totals[buffer->kind];
-    if (buffer->site) change(&buffer->site->usage[buffer->kind], buffer->bytes);
-    if (add) {
-        totals->live_bytes += buffer->bytes;
-        totals->total_bytes += buffer->bytes;
-        totals->live_count++, totals->total_count++;
-        if (totals->live_bytes > totals->peak_bytes) totals->peak_bytes = totals->live_bytes;
-    } else {
-        totals->live_bytes -= buffer->bytes;
-        totals->live_count--;
-    }
+    usage_shrink(usage, bytes);
+    raise(&usage->abandoned_bytes, bytes);
+    raise(&usage->abandoned_count, 1);
 }
 
-static void entry_remove(struct entry *entry)
+static void account(const struct buffer *buffer, void (*change)(struct site_usage *usage, uint64_t bytes))
 {
-    account(&entry->buffer, false);
+    if (buffer->site) change(&buffer->site->usage[buffer->kind], buffer->bytes);
+    change(&buffers.totals[buffer->kind], buffer->bytes);
+}
+
+static void entry_remove(struct entry *entry, void (*change)(struct site_usage *usage, uint64_t bytes))
+{
+    account(&entry->buffer, change);
     HASH_DELETE(hh, buffers.table, entry);
     entry_free(entry);
 }
@@ -126,7 +123,7 @@ bool buffer_add(const struct buffer *buffer)
     bool added = false;
     lock_acquire(&buffers.lock);
     struct entry *stale = entry_find(buffer->address); /* freed where the shim could not see it */
-    if (stale) entry_remove(stale);
+    if (stale) entry_remove(stale, usage_shrink);
     struct entry *entry = entry_new();
     if (entry) {
         entry->buffer = *buffer;
@@ -134,7 +131,7 @@ bool buffer_add(const struct buffer *buffer)
         HASH_ADD(hh, buffers.table, buffer.address, sizeof entry->buffer.address, entry);
         added = entry->added;
         if (added)
-            account(buffer, true);
+            account(buffer, usage_grow);
         else
             entry_free(entry);
     }
@@ -158,7 +155,7 @@ bool buffer_remove(uintptr_t address, struct buffer *out)
     struct entry *entry = entry_find(address);
     if (entry) {
         *out = entry->buffer;
-        entry_remove(entry);
+        entry_remove(entry, usage_shrink);
         buffers.freed[buffers.freed_next++ % FREED_KEPT] = (struct freed){address, out->site};
     }
     lock_release(&buffers.lock);
@@ -184,7 +181,7 @@ void buffer_forget_context(struct context *context)
     lock_acquire(&buffers.lock);
     for (struct entry *entry = buffers.table, *next; entry; entry = next) {
         next = entry->hh.next;
-        if (entry->buffer.context == context) entry_remove(entry);
+        if (entry->buffer.context == context) entry_remove(entry, usage_abandon);
     }
     lock_release(&buffers.lock);
 }
@@ -212,12 +209,43 @@ bool buffer_freed_site(uintptr_t address, struct site **site)
     return freed;
 }
 
+/* The same without the lock, so that every step is atomic by itself. */
+static void host_grow(struct site_usage *usage, uint64_t bytes)
+{
+    uint64_t live = atomic_fetch_add_explicit(&usage->live_bytes, bytes, memory_order_relaxed) + bytes;
+    uint64_t highest = atomic_load_explicit(&usage->peak_bytes, memory_order_relaxed);
+    while (live > highest && !atomic_compare_exchange_weak_explicit(&usage->peak_bytes, &highest, live,
+                                                                    memory_order_relaxed, memory_order_relaxed))
+        continue;
+    atomic_fetch_add_explicit(&usage->live_count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&usage->total_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&usage->total_count, 1, memory_order_relaxed);
+}
+
+static void host_shrink(struct site_usage *usage, uint64_t bytes)
+{
+    atomic_fetch_sub_explicit(&usage->live_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&usage->live_count, 1, memory_order_relaxed);
+}
+
+void buffer_count_host(struct site *site, size_t bytes)
+{
+    host_grow(&buffers.totals[BUFFER_HOST], bytes);
+    if (site) host_grow(&site->usage[BUFFER_HOST], bytes);
+}
+
+void buffer_uncount_host(struct site *site, size_t bytes)
+{
+    host_shrink(&buffers.totals[BUFFER_HOST], bytes);
+    if (site) host_shrink(&site->usage[BUFFER_HOST], bytes);
+}
+
 uint64_t buffer_next_id(void) { return atomic_fetch_add_explicit(&buffers.id, 1, memory_order_relaxed) + 1; }
 
-void buffer_totals(struct buffer_totals totals[BUFFER_KINDS])
+void buffer_totals(struct usage totals[BUFFER_KINDS])
 {
     lock_acquire(&buffers.lock);
-    memcpy(totals, buffers.totals, sizeof buffers.totals);
+    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) totals[kind] = usage_read(&buffers.totals[kind]);
     lock_release(&buffers.lock);
 }
 

@@ -23,11 +23,6 @@ struct buffer {
     uint64_t id;             /* unique in the process, as CU_POINTER_ATTRIBUTE_BUFFER_ID is */
 };
 
-/* Of all buffers of one kind. */
-struct buffer_totals {
-    uint64_t live_bytes, live_count, peak_bytes, total_count, total_bytes;
-};
-
 /* Adds; false when out of memory (the allocation is then merely untracked). Counts it at its site. An entry that starts
  * at the same address is replaced: whatever freed it was not seen. */
 bool buffer_add(const struct buffer *buffer);
@@ -39,7 +34,7 @@ bool buffer_remove(uintptr_t address, struct buffer *out);
 /* The pinned, registered or device entry that contains `address`, by a walk over all: for the rare path that names a
  * mistake. */
 bool buffer_find_containing(uintptr_t address, struct buffer *out);
-/* Takes out all entries of a context that is gone. */
+/* Takes out all entries of a context that is gone; they count as abandoned. */
 void buffer_forget_context(struct context *context);
 /* Calls `visit` for each entry, the table locked. */
 void buffer_for_each(void (*visit)(const struct buffer *buffer, void *argument), void *argument);
@@ -48,8 +43,13 @@ void buffer_for_each(void (*visit)(const struct buffer *buffer, void *argument),
 bool buffer_was_freed(uintptr_t address);
 /* The same, and where it had been allocated. */
 bool buffer_freed_site(uintptr_t address, struct site **site);
+/* Counts a large host block (BUFFER_HOST), which has no entry in the table, and takes it out of the count. `site` may
+ * be NULL. No lock: called inside malloc, also by handlers of fork. */
+void buffer_count_host(struct site *site, size_t bytes);
+void buffer_uncount_host(struct site *site, size_t bytes);
 uint64_t buffer_next_id(void);
-void buffer_totals(struct buffer_totals totals[BUFFER_KINDS]);
+/* Of all buffers, by kind. */
+void buffer_totals(struct usage totals[BUFFER_KINDS]);
 /* The table's lock, around fork. */
 void buffer_before_fork(void);
 void buffer_after_fork(void); /* in parent and child */

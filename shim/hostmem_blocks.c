@@ -111,6 +111,7 @@ void *hostmem_block_take(size_t bytes, size_t alignment, bool zeroed)
         block = block_create(bytes, alignment);
     }
     if (!block) return NULL;
+    block->owner = host_owner_count(bytes);
     STAT_ADD(host_blocks, 1);
     return (void *)block->start;
 }
@@ -153,6 +154,7 @@ bool hostmem_block_give(void *address)
         return false;
     }
     while (block->users || block->changing) hostmem_wait();
+    struct host_owner owner = block->owner;
     if (cache_keep(block, &victims)) {
         block = NULL;
     } else {
@@ -160,6 +162,7 @@ bool hostmem_block_give(void *address)
         if (block->registered) pieces_drop(block, block->base, block->mapped);
     }
     hostmem_unlock();
+    host_owner_uncount(owner);
     if (block && !block->registered) block_destroy(block);
     while (victims) {
         struct block *next = victims->next;
@@ -269,6 +272,8 @@ void *hostmem_block_resize(void *address, size_t bytes)
     if (block && resize_in_place(block, bytes)) {
         void *start = (void *)block->start;
         hostmem_unlock();
+        host_owner_uncount(block->owner);
+        block->owner = host_owner_count(bytes);
         return start;
     }
     size_t usable = block ? block->base + block->mapped - block->start : 0;

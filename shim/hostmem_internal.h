@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
+#include "shim/host_owner.h"
 #include "shim/hostmem.h"
 
 #define HOST_UNIT           ((size_t)2 << 20) /* a huge page; blocks start at a multiple of it, plus their colour */
@@ -50,6 +51,7 @@ struct block {
     size_t piece_bytes; /* of all but the last, which may be up to half as long again */
     struct piece *pieces;
     size_t registered;             /* bytes */
+    struct host_owner owner;       /* for the report; changed only by who takes, resizes or gives the block */
     struct block *newer, *older;   /* all cached blocks by age */
     struct block *next, *previous; /* cached blocks of one size class */
 };

@@ -134,7 +134,7 @@ static bool report_make(enum wish wish, bool at_exit)
     if (wish == WISH_NEWS && !report_has_news(&report)) wish = WISH_NOTHING; /* the names have hidden the rest */
     if (wish != WISH_NOTHING) write_report(&report, wish);
     report_leaks_of(&report, &leaks);
-    return leaks.shown_count > 0;
+    return leaks.leaked.count > 0;
 }
 
 void report_at_exit(void)

@@ -1,4 +1,5 @@
 /* An unrolled loop or an inlined function makes several call sites of one line. People want one. */
+#include <string.h>
 #include "shim/arena.h"
 #include "shim/report_model.h"
 #include "shim/sort.h"
@@ -37,25 +38,9 @@ static int alike_order(const void *a, const void *b)
 
 static void site_move(struct report_site *to, struct report_site *from)
 {
-    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) {
-        struct report_usage *sum = &to->usage[kind], *part = &from->usage[kind];
-        sum->live_bytes += part->live_bytes;
-        sum->live_count += part->live_count;
-        sum->peak_bytes += part->peak_bytes;
-        sum->total_count += part->total_count;
-        sum->total_bytes += part->total_bytes;
-        *part = (struct report_usage){0};
-    }
-    for (unsigned way = 0; way < REPORT_COPIES; way++) {
-        to->copies[way].count += from->copies[way].count;
-        to->copies[way].bytes += from->copies[way].bytes;
-        to->copies[way].ns += from->copies[way].ns;
-        from->copies[way] = (struct report_copies){0};
-    }
-    to->moves_to_host += from->moves_to_host;
-    to->moves_to_device += from->moves_to_device;
-    to->saved_ns += from->saved_ns;
-    to->lost_ns += from->lost_ns;
+    report_site_add(to, from);
+    memset(from->usage, 0, sizeof from->usage);
+    memset(from->copies, 0, sizeof from->copies);
     from->moves_to_host = from->moves_to_device = from->saved_ns = from->lost_ns = 0;
 }
 

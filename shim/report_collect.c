@@ -67,11 +67,7 @@ static bool site_take(struct report_site *to, const struct site *from)
                                .native_only = from->native_only};
     const struct module *via = module_get(from->via);
     to->via = via ? via->name : NULL;
-    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) {
-        const struct site_usage *usage = &from->usage[kind];
-        to->usage[kind] = (struct report_usage){usage->live_bytes, usage->live_count, usage->peak_bytes,
-                                                usage->total_count, usage->total_bytes};
-    }
+    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) to->usage[kind] = usage_read(&from->usage[kind]);
     copies_take(&to->copies[COPIES_NATIVE_H2D], &from->native_h2d);
     copies_take(&to->copies[COPIES_NATIVE_D2H], &from->native_d2h);
     copies_take(&to->copies[COPIES_ELIDED_H2D], &from->elided_h2d);
@@ -123,12 +119,7 @@ static bool collect_findings(struct report *report)
 
 static void collect_numbers(struct report *report)
 {
-    struct buffer_totals totals[BUFFER_KINDS];
-    buffer_totals(totals);
-    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++)
-        report->totals[kind] =
-            (struct report_usage){totals[kind].live_bytes, totals[kind].live_count, totals[kind].peak_bytes,
-                                  totals[kind].total_count, totals[kind].total_bytes};
+    buffer_totals(report->totals);
 #define STAT(name, unit, what) report->statistics[STATISTIC_##name] = STAT_GET(name);
 #include "shim/stats.def"
 #undef STAT

@@ -1,14 +1,12 @@
 /* The JSON form, described in docs/report-schema.json. */
 #include "shim/report_model.h"
 
-static void write_usage(struct emitter *e, const char *key, const struct report_usage *usage)
+static void write_usage(struct emitter *e, const char *key, const struct usage *usage)
 {
     emitter_object(e, key);
-    emitter_u64(e, "live_bytes", usage->live_bytes);
-    emitter_u64(e, "live_count", usage->live_count);
-    emitter_u64(e, "peak_bytes", usage->peak_bytes);
-    emitter_u64(e, "total_count", usage->total_count);
-    emitter_u64(e, "total_bytes", usage->total_bytes);
+#define USAGE(name) emitter_u64(e, #name, usage->name);
+#include "shim/usage.def"
+#undef USAGE
     emitter_end(e);
 }
 
@@ -31,15 +29,15 @@ static void write_process(struct emitter *e, const struct report *report)
 static void write_verdict(struct emitter *e, const struct report *report)
 {
     struct report_leaks leaks;
-    uint64_t misuses = report->misuses_left_out;
     report_leaks_of(report, &leaks);
-    for (size_t i = 0; i < report->misuse_count; i++) misuses += report->misuses[i].count;
     emitter_object(e, "verdict");
-    emitter_u64(e, "leaked_bytes", leaks.shown_bytes);
-    emitter_u64(e, "leaked_count", leaks.shown_count);
-    emitter_u64(e, "hidden_bytes", leaks.hidden_bytes);
-    emitter_u64(e, "hidden_count", leaks.hidden_count);
-    emitter_u64(e, "misuses", misuses);
+    emitter_u64(e, "leaked_bytes", leaks.leaked.bytes);
+    emitter_u64(e, "leaked_count", leaks.leaked.count);
+    emitter_u64(e, "hidden_bytes", leaks.concealed.bytes);
+    emitter_u64(e, "hidden_count", leaks.concealed.count);
+    emitter_u64(e, "host_bytes", leaks.live[BUFFER_HOST].bytes);
+    emitter_u64(e, "host_count", leaks.live[BUFFER_HOST].count);
+    emitter_u64(e, "misuses", report_misuse_total(report));
     emitter_u64(e, "saved_ns_estimate",
                 report->statistics[STATISTIC_elided_saved_ns] + report->statistics[STATISTIC_host_saved_ns]);
     emitter_end(e);

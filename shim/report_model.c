@@ -8,11 +8,11 @@ const char *const report_statistic_names[REPORT_STATISTICS] = {
 #undef STAT
 };
 
-const char *const report_kind_names[BUFFER_KINDS] = {"device", "pool", "managed", "pinned", "registered"};
+const char *const report_kind_names[BUFFER_KINDS] = {"device", "pool", "managed", "pinned", "registered", "host"};
 
 const char *const report_copies_names[REPORT_COPIES] = {"native_h2d", "native_d2h", "elided_h2d", "elided_d2h"};
 
-const char *const report_frame_names[FRAME_KINDS] = {"program", "cuda", "system"};
+const char *const report_frame_names[FRAME_KINDS] = {"python", "program", "cuda", "system"};
 
 const char *const report_misuse_names[MISUSE_KINDS] = {
     [MISUSE_DOUBLE_FREE] = "double_free",
@@ -37,32 +37,68 @@ const char *const report_misuse_words[MISUSE_KINDS] = {
 bool report_site_leaks(const struct report_site *site)
 {
     for (unsigned kind = 0; kind < BUFFER_KINDS; kind++)
-        if (site->usage[kind].live_count > 0) return true;
+        if (site->usage[kind].live_count > 0 || site->usage[kind].abandoned_count > 0) return true;
     return false;
 }
 
-static void usage_add(struct report_usage *usage, uint64_t bytes, uint64_t count)
+static void amount_add(struct report_amount *amount, uint64_t bytes, uint64_t count)
 {
-    usage->live_bytes += bytes;
-    usage->live_count += count;
+    amount->bytes += bytes;
+    amount->count += count;
+}
+
+struct report_amount report_site_leaked(const struct report_site *site)
+{
+    struct report_amount leaked = {0, 0};
+    for (unsigned kind = 0; kind < BUFFER_HOST && !site->hidden_by; kind++) {
+        const struct usage *usage = &site->usage[kind];
+        amount_add(&leaked, usage->live_bytes + usage->abandoned_bytes, usage->live_count + usage->abandoned_count);
+    }
+    return leaked;
 }
 
 void report_leaks_of(const struct report *report, struct report_leaks *leaks)
 {
     memset(leaks, 0, sizeof *leaks);
+    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) { /* the totals also count buffers without a site */
+        const struct usage *total = &report->totals[kind];
+        leaks->live[kind] = (struct report_amount){total->live_bytes, total->live_count};
+        leaks->abandoned[kind] = (struct report_amount){total->abandoned_bytes, total->abandoned_count};
+    }
     for (size_t i = 0; i < report->site_count; i++)
         for (unsigned kind = 0; report->sites[i].hidden_by && kind < BUFFER_KINDS; kind++) {
-            const struct report_usage *usage = &report->sites[i].usage[kind];
-            usage_add(&leaks->hidden[kind], usage->live_bytes, usage->live_count);
+            const struct usage *usage = &report->sites[i].usage[kind];
+            amount_add(&leaks->live[kind], -usage->live_bytes, -usage->live_count);
+            amount_add(&leaks->abandoned[kind], -usage->abandoned_bytes, -usage->abandoned_count);
+            amount_add(&leaks->hidden[kind], usage->live_bytes + usage->abandoned_bytes,
+                       usage->live_count + usage->abandoned_count);
         }
-    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) { /* the totals also count buffers without a site */
-        const struct report_usage *total = &report->totals[kind], *hidden = &leaks->hidden[kind];
-        usage_add(&leaks->shown[kind], total->live_bytes - hidden->live_bytes, total->live_count - hidden->live_count);
-        leaks->shown_bytes += leaks->shown[kind].live_bytes;
-        leaks->shown_count += leaks->shown[kind].live_count;
-        leaks->hidden_bytes += hidden->live_bytes;
-        leaks->hidden_count += hidden->live_count;
+    for (unsigned kind = 0; kind < BUFFER_HOST; kind++) {
+        amount_add(&leaks->leaked, leaks->live[kind].bytes, leaks->live[kind].count);
+        amount_add(&leaks->leaked, leaks->abandoned[kind].bytes, leaks->abandoned[kind].count);
+        amount_add(&leaks->concealed, leaks->hidden[kind].bytes, leaks->hidden[kind].count);
     }
+}
+
+void usage_add(struct usage *to, const struct usage *from)
+{
+#define USAGE(name) to->name += from->name;
+#include "shim/usage.def"
+#undef USAGE
+}
+
+void report_site_add(struct report_site *to, const struct report_site *from)
+{
+    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) usage_add(&to->usage[kind], &from->usage[kind]);
+    for (unsigned way = 0; way < REPORT_COPIES; way++) {
+        to->copies[way].count += from->copies[way].count;
+        to->copies[way].bytes += from->copies[way].bytes;
+        to->copies[way].ns += from->copies[way].ns;
+    }
+    to->moves_to_host += from->moves_to_host;
+    to->moves_to_device += from->moves_to_device;
+    to->saved_ns += from->saved_ns;
+    to->lost_ns += from->lost_ns;
 }
 
 const struct report_site *report_site_of(const struct report *report, uint32_t id)
@@ -78,9 +114,24 @@ const struct report_site *report_site_of(const struct report *report, uint32_t i
     return NULL;
 }
 
+uint64_t report_misuse_total(const struct report *report)
+{
+    uint64_t total = report->misuses_left_out;
+    for (size_t i = 0; i < report->misuse_count; i++) total += report->misuses[i].count;
+    return total;
+}
+
+const struct report_frame *report_site_frame(const struct report_site *site)
+{
+    for (unsigned kind = FRAME_PYTHON; kind <= FRAME_PROGRAM; kind++)
+        for (size_t i = 0; i < site->frame_count; i++)
+            if (site->frames[i].kind == kind) return &site->frames[i];
+    return site->frame_count ? &site->frames[0] : NULL;
+}
+
 bool report_saw_cuda(const struct report *report)
 {
-    for (unsigned kind = 0; kind < BUFFER_KINDS; kind++)
+    for (unsigned kind = 0; kind < BUFFER_HOST; kind++)
         if (report->totals[kind].total_count > 0) return true;
     for (unsigned i = 0; i < REPORT_STATISTICS; i++)
         if (report->statistics[i] > 0 && i != STATISTIC_host_blocks) return true;
@@ -95,7 +146,7 @@ bool report_has_news(const struct report *report)
                                                  STATISTIC_host_copies_staged};
     struct report_leaks leaks;
     report_leaks_of(report, &leaks);
-    if (leaks.shown_count > 0 || report->misuse_count > 0 || report->note_count > 0) return true;
+    if (leaks.leaked.count > 0 || report->misuse_count > 0 || report->note_count > 0) return true;
     if (strcmp(report->mode, "observe") == 0 && report_saw_cuda(report)) return true;
     for (size_t i = 0; i < sizeof news / sizeof *news; i++)
         if (report->statistics[news[i]] > 0) return true;

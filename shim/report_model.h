@@ -12,21 +12,23 @@
 /* Changes when a reader of the JSON could go wrong; additions leave it. */
 #define REPORT_SCHEMA 1
 
-enum report_frame_kind { FRAME_PROGRAM, FRAME_CUDA, FRAME_SYSTEM, FRAME_KINDS };
+enum report_frame_kind {
+    FRAME_PYTHON, /* of a Python program: no code address, stands before the frames that the interpreter called */
+    FRAME_PROGRAM,
+    FRAME_CUDA,
+    FRAME_SYSTEM,
+    FRAME_KINDS
+};
 
 struct report_frame {
     const char *function, *file; /* NULL: unknown */
-    const char *module;          /* path; NULL: generated code */
+    const char *module;          /* path; NULL: generated code, or Python */
     const char *build_id;        /* hexadecimal; NULL: none */
     uint64_t offset;             /* of the return address in the module; the address itself without one */
     uint64_t in_function;        /* of the return address in the function; 0: unknown */
     uint32_t line;               /* 0: unknown */
     bool inlined;                /* into the next frame */
     enum report_frame_kind kind;
-};
-
-struct report_usage {
-    uint64_t live_bytes, live_count, peak_bytes, total_count, total_bytes;
 };
 
 struct report_copies {
@@ -41,7 +43,7 @@ struct report_site {
     const char *via; /* name of the CUDA library that allocated for the program; NULL: the program itself */
     struct report_frame *frames;
     size_t frame_count;
-    struct report_usage usage[BUFFER_KINDS];
+    struct usage usage[BUFFER_KINDS];
     struct report_copies copies[REPORT_COPIES];
     uint64_t moves_to_host, moves_to_device, saved_ns, lost_ns;
     const char *reason;
@@ -93,7 +95,7 @@ struct report {
                          none did */
     bool running;     /* written on a signal: live buffers are no leaks yet */
     uint64_t pid, started_s /* since 1970 */, duration_ns, processes; /* processes: how many were merged into it */
-    struct report_usage totals[BUFFER_KINDS];
+    struct usage totals[BUFFER_KINDS];
     uint64_t statistics[REPORT_STATISTICS];
     struct report_site *sites; /* by rising id */
     size_t site_count;
@@ -109,14 +111,26 @@ struct report {
     size_t move_count;
 };
 
-/* Sums over all kinds of what is still allocated: shown and hidden by suppressions. */
+struct report_amount {
+    uint64_t bytes, count;
+};
+/* What was never freed. Large host blocks are listed and are no leaks: programs leave them to the system on purpose. */
 struct report_leaks {
-    struct report_usage shown[BUFFER_KINDS], hidden[BUFFER_KINDS]; /* live_bytes and live_count only */
-    uint64_t shown_bytes, shown_count, hidden_bytes, hidden_count;
+    struct report_amount live[BUFFER_KINDS];      /* still allocated, not hidden */
+    struct report_amount abandoned[BUFFER_KINDS]; /* their context was destroyed before, not hidden */
+    struct report_amount hidden[BUFFER_KINDS];    /* of both, hidden by suppressions */
+    struct report_amount leaked, concealed;       /* sums: of the first two, and of the third, without BUFFER_HOST */
 };
 void report_leaks_of(const struct report *report, struct report_leaks *leaks);
+/* Does anything of the site stand in the leaks, hidden or not, host blocks included? */
 bool report_site_leaks(const struct report_site *site);
+/* What it leaked of all kinds but host blocks; nothing if a suppression hides it. */
+struct report_amount report_site_leaked(const struct report_site *site);
 const struct report_site *report_site_of(const struct report *report, uint32_t id);
+/* Wrong frees in all. */
+uint64_t report_misuse_total(const struct report *report);
+/* The frame that people know a site by: the innermost of Python, else of the program, else of all; NULL: none. */
+const struct report_frame *report_site_frame(const struct report_site *site);
 /* Did anything of CUDA come by? */
 bool report_saw_cuda(const struct report *report);
 /* Worth a word although nobody asked? */
@@ -134,6 +148,9 @@ struct report_advice {
 };
 void report_advise(const struct report_site *site, struct report_advice *advice);
 
+void usage_add(struct usage *to, const struct usage *from);
+/* Adds what the other site's buffers did; names and reasons stay. */
+void report_site_add(struct report_site *to, const struct report_site *from);
 /* Adds up sites that read the same, before they are written for people. */
 void report_merge_alike(struct report *report);
 void report_write_text(struct emitter *emitter, const struct report *report);

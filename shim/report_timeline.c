@@ -28,7 +28,7 @@ uint64_t timeline_start_ns(void) { return timeline.start_ns; }
 
 static void sample_take(struct report_sample *sample, uint64_t now_ns)
 {
-    struct buffer_totals totals[BUFFER_KINDS];
+    struct usage totals[BUFFER_KINDS];
     buffer_totals(totals);
     sample->time_ns = now_ns - timeline.start_ns;
     for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) sample->live_bytes[kind] = totals[kind].live_bytes;

@@ -15,7 +15,6 @@ __attribute__((visibility("hidden"))) void *route_dlsym_target;
 static struct {
     _Atomic int resolved; /* 0 no, 1 being copied, 2 yes */
     uintptr_t driver_low, driver_high;
-    _Atomic unsigned by_symbol, by_dlsym, by_proc_address;
 } route;
 
 static const struct {
@@ -122,7 +121,9 @@ bool driver_resolve(void *libcuda)
     /* Called through an exported symbol: the program is linked with libcuda, or its plug-in is. */
     void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (!handle) handle = dlopen("libcuda.so.1", RTLD_LAZY);
-    return handle && resolve_from(handle);
+    if (!handle || !resolve_from(handle)) return false;
+    STAT_ADD(routes_symbol, 1);
+    return true;
 }
 
 void *route_replace(void *function)
@@ -130,11 +131,6 @@ void *route_replace(void *function)
     for (size_t i = 0; function && i < ROUTE_COUNT; i++)
         if (*(void **)((char *)&shim.real + route_table[i].slot) == function) return route_table[i].hook;
     return function;
-}
-
-struct route_counts route_counts(void)
-{
-    return (struct route_counts){route.by_symbol, route.by_dlsym, route.by_proc_address};
 }
 
 static bool is_driver_name(const char *name)
@@ -168,7 +164,7 @@ __attribute__((visibility("hidden"), used)) struct route_answer route_lookup(voi
     }
     if (found && shim_active() && driver_resolve(pseudo ? RTLD_NEXT : handle)) {
         void *hook = route_replace(found);
-        if (hook != found) atomic_fetch_add_explicit(&route.by_dlsym, 1, memory_order_relaxed);
+        if (hook != found) STAT_ADD(routes_dlsym, 1);
         found = hook;
     }
     return (struct route_answer){found, 1};
@@ -201,7 +197,7 @@ static void replace_result(CUresult result, void **function)
 {
     if (result != CUDA_SUCCESS || !function || !*function) return;
     void *hook = route_replace(*function);
-    if (hook != *function) atomic_fetch_add_explicit(&route.by_proc_address, 1, memory_order_relaxed);
+    if (hook != *function) STAT_ADD(routes_proc_address, 1);
     *function = hook;
 }
 

@@ -14,10 +14,4 @@ void *route_replace(void *function);
 
 /* Is the address code of libcuda? False before libcuda was seen. */
 bool route_in_driver(const void *address);
-
-/* How functions of the driver were handed out, for the report. */
-struct route_counts {
-    unsigned by_symbol, by_dlsym, by_proc_address;
-};
-struct route_counts route_counts(void);
 #endif

@@ -183,8 +183,10 @@ static struct site *walk_intern(struct walk *walk)
     return one ? &one->site : NULL;
 }
 
-/* Unwinds. The result goes into `seen` unless another thread has that entry. */
-static __attribute__((noinline)) struct site *site_unwind(struct seen *seen, uintptr_t stack, uintptr_t caller)
+/* Unwinds. The result goes into `seen` unless another thread has that entry. NULL also if `of_program` and a library of
+ * CUDA's is the caller. */
+static __attribute__((noinline)) struct site *site_unwind(struct seen *seen, uintptr_t stack, uintptr_t caller,
+                                                          bool of_program)
 {
     struct walk walk;
     walk.stack = stack;
@@ -193,6 +195,7 @@ static __attribute__((noinline)) struct site *site_unwind(struct seen *seen, uin
     walk.frames = walk.leading = walk.slots = 0;
     walk.repeatable = true;
     _Unwind_Backtrace(walk_frame, &walk);
+    if (of_program && walk.leading > 0) return NULL;
     struct site *site = walk_intern(&walk);
     if (!site || !walk.repeatable || walk.slots == 0) return site;
     if (atomic_exchange_explicit(&seen->busy, 1, memory_order_acquire) != 0) return site;
@@ -215,17 +218,28 @@ __attribute__((no_sanitize("address", "thread"))) static bool seen_again(const s
     return true;
 }
 
-__attribute__((noinline)) struct site *site_capture(void)
+static inline struct site *capture(uintptr_t stack, uintptr_t caller, bool of_program)
 {
-    uintptr_t stack = (uintptr_t)__builtin_frame_address(0) + sizeof(uintptr_t);
-    uintptr_t caller = (uintptr_t)__builtin_return_address(0);
     struct seen *seen = &sites.seen[(stack ^ caller << 7) * 0x9e3779b97f4a7c15u >> 56];
     struct site *site = NULL;
     if (atomic_exchange_explicit(&seen->busy, 1, memory_order_acquire) == 0) {
         if (seen->stack == stack && seen->caller == caller && seen_again(seen, stack)) site = seen->site;
         atomic_store_explicit(&seen->busy, 0, memory_order_release);
     }
-    return site ? site : site_unwind(seen, stack, caller);
+    return site ? site : site_unwind(seen, stack, caller, of_program);
+}
+
+/* Each needs a frame of its own: entries of `seen` are told apart by where it lies and where it returns to. */
+__attribute__((noinline)) struct site *site_capture(void)
+{
+    return capture((uintptr_t)__builtin_frame_address(0) + sizeof(uintptr_t), (uintptr_t)__builtin_return_address(0),
+                   false);
+}
+
+__attribute__((noinline)) struct site *site_capture_malloc(void)
+{
+    return capture((uintptr_t)__builtin_frame_address(0) + sizeof(uintptr_t), (uintptr_t)__builtin_return_address(0),
+                   true);
 }
 
 struct site *site_first(void) { return atomic_load_explicit(&sites.newest, memory_order_acquire); }

@@ -16,19 +16,35 @@
 #define SITE_DEPTH_MAX 32
 #define SITE_MOST      16384
 
-/* What a site can allocate; the report counts each apart. */
+/* What a site can allocate; the report counts each apart. BUFFER_HOST is the last. */
 enum buffer_kind {
     BUFFER_DEVICE,     /* cuMemAlloc, cuMemAllocPitch */
     BUFFER_POOL,       /* cuMemAllocAsync and from pools */
     BUFFER_MANAGED,    /* cuMemAllocManaged */
     BUFFER_PINNED,     /* cuMemHostAlloc, cuMemAllocHost */
     BUFFER_REGISTERED, /* cuMemHostRegister by the program */
+    BUFFER_HOST,       /* large blocks of malloc that the shim mapped: no memory of CUDA's, listed apart */
     BUFFER_KINDS
 };
 
-struct site_usage {
-    _Atomic uint64_t live_bytes, live_count, peak_bytes, total_count, total_bytes;
+struct usage {
+#define USAGE(name) uint64_t name;
+#include "shim/usage.def"
+#undef USAGE
 };
+struct site_usage {
+#define USAGE(name) _Atomic uint64_t name;
+#include "shim/usage.def"
+#undef USAGE
+};
+static inline struct usage usage_read(const struct site_usage *from)
+{
+    return (struct usage){
+#define USAGE(name) .name = atomic_load_explicit(&from->name, memory_order_relaxed),
+#include "shim/usage.def"
+#undef USAGE
+    };
+}
 
 /* Copies from and to the buffers of a site. ns are measured where a clock was read, else estimated. */
 struct site_copies {
@@ -57,6 +73,9 @@ struct site {
 
 /* The site of the present call. Call from a hook. */
 struct site *site_capture(void);
+
+/* The same inside malloc. NULL also if a library of CUDA's calls it for itself. */
+struct site *site_capture_malloc(void);
 
 /* The newest site; the others follow by `next`. Sites may be added meanwhile, never removed. */
 struct site *site_first(void);

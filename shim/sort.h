@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define SORT_ITEM_MAX 512
+#define SORT_ITEM_MAX 640
 
 /* `compare` as for qsort; items of at most SORT_ITEM_MAX bytes. */
 static inline void sort_items(void *items, size_t count, size_t bytes, int (*compare)(const void *a, const void *b))

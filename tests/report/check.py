@@ -91,6 +91,32 @@ def silent_without_news():
     golden("nothing", run(ZCSHIM_REPORT="on").stderr)
 
 
+def host_blocks_are_listed_and_no_leaks():
+    golden("host", run("leak", "host").stderr)
+    expect("alone they are no news", run("host").stderr == "")
+    expect("nor a reason for the exit code of leaks", run("host", ZCSHIM_LEAK_EXIT=9).returncode == 0)
+    report = report_of("host", "tidy")
+    expect("no leak in JSON", report["verdict"]["leaked_count"] == 0 and report["verdict"]["host_bytes"] == 8 << 20)
+    expect("peak", report["totals"]["host"]["peak_bytes"] == 16 << 20)
+    with tempfile.TemporaryDirectory() as folder:
+        with open(folder + "/hide", "w") as out:
+            out.write("leak:run\n")
+        golden("host_hidden", run("host", "tidy", ZCSHIM_REPORT="on", ZCSHIM_SUPPRESS=folder + "/hide").stderr)
+
+
+def destroyed_with_their_context():
+    golden("abandoned", run("leak", "reset", "tidy").stderr)
+    golden("abandoned_and_live", run("leak", "reset", "leak").stderr)
+    expect("exit code of leaks", run("leak", "reset", ZCSHIM_LEAK_EXIT=9).returncode == 9)
+    report = report_of("leak", "reset")
+    expect("leaks in JSON", report["verdict"]["leaked_count"] == 4 and report["totals"]["device"]["abandoned_count"] == 3)
+    expect("nothing is left", report["totals"]["device"]["live_count"] == 0)
+    with tempfile.TemporaryDirectory() as folder:
+        with open(folder + "/hide", "w") as out:
+            out.write("leak:make_*\n")
+        expect("they can be hidden", run("leak", "reset", ZCSHIM_SUPPRESS=folder + "/hide", ZCSHIM_LEAK_EXIT=9).returncode == 0)
+
+
 def observe_always_tells():
     golden("observe", run("copies", "tidy", ZCSHIM_MODE="observe").stderr)
 
@@ -247,7 +273,8 @@ def dump_on_a_signal():
     expect("without the option the signal is the program's", run("leak", "usr1").returncode == -10)
 
 
-CASES = [text_of_everything, text_of_leaks_and_exit_code, silent_without_news, observe_always_tells, json_matches_its_schema,
+CASES = [text_of_everything, text_of_leaks_and_exit_code, silent_without_news,
+         host_blocks_are_listed_and_no_leaks, destroyed_with_their_context, observe_always_tells, json_matches_its_schema,
          suppressions_hide_and_count, cuda_libraries_are_folded_and_their_own_hidden, closed_libraries_have_names,
          without_debug_information, without_libdw, cplusplus_names, leak_exit, files, names_of_files, unwritable, full_disk,
          closed_stderr, broken_pipe, dump_on_a_signal, forked_child_is_silent, child_that_execs_has_its_own]

@@ -24,7 +24,7 @@ seen.opened = document.querySelector("#leaks details").open;
 const filter = document.getElementById("filter");
 filter.value = "PINNED";
 filter.dispatchEvent(new Event("input"));
-seen.filtered = shown("leaks");
+seen.filtered = shown("leaks") + shown("host");
 filter.value = "";
 filter.dispatchEvent(new Event("input"));
 seen.all = shown("leaks");
@@ -45,7 +45,7 @@ if not browser:
 
 with tempfile.TemporaryDirectory() as folder:
     report, page = os.path.join(folder, "r.json"), os.path.join(folder, "r.html")
-    subprocess.run([os.path.join(BUILD, "tests/report/program"), "leak", "twice", "copies", "placed", "note"], timeout=60,
+    subprocess.run([os.path.join(BUILD, "tests/report/program"), "leak", "twice", "copies", "placed", "note", "host"], timeout=60,
                    env={"ZCSHIM_REPORT": report, "ZCSHIM_REPORT_FORMAT": "json"})
     data = json.load(open(report))
     data["notes"].append({"text": "</script><script>injected = true</script><b>&", "count": 1})
@@ -65,12 +65,12 @@ if not found:
 seen = json.loads(found.group(1).replace("&quot;", '"').replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
 print(json.dumps(seen, indent=1))
 wrong = [what for what, right in {
-    "all tables are there": seen["tables"] == ["leaks", "misuses", "copies", "sites", "notes", "statistics"],
+    "all tables are there": seen["tables"] == ["leaks", "host", "misuses", "copies", "sites", "notes", "statistics"],
     "largest first": seen["before"][0] == "3.00 MiB",
     "a click turns the order around": seen["after"] == seen["before"][::-1] and seen["sorted"] == "ascending",
     "stacks open": seen["closed"] and seen["opened"],
     "rows are filtered": seen["filtered"] == 1 and seen["all"] == len(seen["before"]),
-    "lines of the chart can be hidden": seen["lines"] == [2, 1, 2],
+    "lines of the chart can be hidden": seen["lines"] == [3, 2, 3],
     "text of a report is never run": not seen["injected"],
 }.items() if not right]
 print("\n".join("FAIL " + what for what in wrong) or "ok")

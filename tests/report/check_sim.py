@@ -13,13 +13,13 @@ from schema import errors
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(sys.argv[1])
 SCHEMA = json.load(open(os.path.join(HERE, "../../docs/report-schema.json")))
-failures = []
+passed, failed = 0, 0
 
 
 def expect(what, true):
+    global passed, failed
     print("ok  " if true else "FAIL", what)
-    if not true:
-        failures.append(what)
+    passed, failed = passed + bool(true), failed + (not true)
 
 
 def run(*command, **settings):
@@ -64,9 +64,39 @@ with tempfile.TemporaryDirectory() as folder:
     run("sh", "-c", f"cat /dev/null; {example('vector_add-shared')} >/dev/null", ZCSHIM_REPORT=folder + "/%e", **library)
     expect("helpers without CUDA write no report", sorted(os.listdir(folder)) == ["r.json", "vector_add-shared"])
 
+
+def forgetful(*cases):
+    """Of each kind: what is live or abandoned, as [buffers, bytes]; and what forgetful's reports say in general."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "r.json")
+        run(os.path.join(BUILD, "tests/report/forgetful-shared"), *cases, ZCSHIM_REPORT=path, ZCSHIM_REPORT_FORMAT="json", **library)
+        report = json.load(open(path))
+    found = list(errors(report, SCHEMA, SCHEMA))
+    expect(f"forgetful {' '.join(cases)}: JSON as the schema says {found}", not found)
+    left = {kind: [usage["live_count"] + usage["abandoned_count"], usage["live_bytes"] + usage["abandoned_bytes"]] for kind, usage in report["totals"].items()}
+    return {kind: amount for kind, amount in left.items() if amount[0]}, report
+
+
+left, report = forgetful("loop", "threads", "large")
+expect(f"forgetful: every leak of a loop, of threads, of large buffers {left}", left == {"device": [17, 10 * 1000 + 4 * 3000 + (192 << 20)]})
+expect("forgetful: by three call sites", sorted(usage["live_count"] for site in report["sites"] if (usage := site["usage"].get("device"))) == [3, 4, 10])
+left, report = forgetful("pool", "managed", "pinned")
+expect(f"forgetful: pool, managed and pinned apart {left}", left == {"pool": [1, 5000], "managed": [1, 6000], "pinned": [1, 7000]})
+left, report = forgetful("reset")
+expect(f"forgetful: gone with its context {left}", left == {"device": [1, 8000]} and report["totals"]["device"]["live_count"] == 0)
+expect("forgetful: which is a leak", report["verdict"]["leaked_bytes"] == 8000)
+left, report = forgetful("host")
+expect(f"forgetful: large host blocks {left}", left == {"device": [1, 9000], "host": [2, 16 << 20]})
+expect("forgetful: are no leaks", (report["verdict"]["leaked_bytes"], report["verdict"]["host_bytes"]) == (9000, 16 << 20))
+block = next(site for site in report["sites"] if "host" in site["usage"])
+expect("forgetful: and have a call site", any(frame.get("function", "").startswith("forget_host_memory") and frame.get("line") for frame in block["frames"]))
+left, report = forgetful("tidy", "churn")
+expect(f"forgetful: nothing where nothing is left {left}", not left)
+expect("routes are counted", report["statistics"]["routes_dlsym"] == 1 and report["statistics"]["routes_proc_address"] > 50)
 result = run(os.path.join(BUILD, "zcshim"), "check", "--runs=2", example("vector_add-shared"))
 expect(f"zcshim check vector_add: {result.stdout.strip()}", result.returncode in (0, 4, 5))
 result = run(os.path.join(BUILD, "zcshim"), "doctor", example("vector_add-shared"))
 expect("zcshim doctor: it will work", result.returncode == 0 and result.stdout.endswith("it will work\n"))
 print(result.stdout)
-sys.exit(1 if failures else 0)
+print(f"reports on the software driver: {passed} passed, {failed} failed")
+sys.exit(1 if failed else 0)

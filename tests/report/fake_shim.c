@@ -58,6 +58,16 @@ EXPORTED void fake_free(uintptr_t address)
     if (buffer_was_freed(address)) report_misuse(MISUSE_DOUBLE_FREE, (void *)address, NULL, site);
 }
 
+EXPORTED void fake_block(size_t bytes)
+{
+    struct site *site = site_capture_malloc();
+    buffer_count_host(site, bytes);
+    buffer_count_host(site, bytes);
+    buffer_uncount_host(site, bytes);
+}
+
+EXPORTED void fake_abandon(void) { buffer_forget_context(NULL); }
+
 EXPORTED void fake_copies(uintptr_t address)
 {
     struct buffer buffer;

@@ -12,6 +12,10 @@ struct site *fake_capture(void);
 /* `kind` is enum buffer_kind. Addresses count up from a fixed one, so that reports are the same in every run. */
 uintptr_t fake_allocate(int kind, size_t bytes);
 void fake_free(uintptr_t address);
+/* Two large host blocks of one site, one of them freed. */
+void fake_block(size_t bytes);
+/* The context of all buffers is destroyed. */
+void fake_abandon(void);
 /* Gives the buffer's site copies that the driver did, slowly; a place on the host with a reason. */
 void fake_copies(uintptr_t address);
 void fake_placed(uintptr_t address);

@@ -32,6 +32,23 @@ $(REPORT_LIBRARIES): tests/report/library.c tests/report/library.h $(REPORT_FAKE
 REPORT_PROGRAMS := $(addprefix $(REPORT_DIR)/,program names names_alone stripped bare room_bench room_threads) $(REPORT_LIBRARIES)
 ALL += $(REPORT_PROGRAMS)
 
+# A CUDA program of known leaks, for the checks on the software driver and on a GPU.
+FORGETFUL := $(REPORT_DIR)/forgetful $(REPORT_DIR)/forgetful-shared
+$(REPORT_DIR)/forgetful.o: tests/report/forgetful.cu examples/example.h
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) $(EXAMPLE_FLAGS) -I. -c $< -o $@
+$(REPORT_DIR)/forgetful: $(REPORT_DIR)/forgetful.o
+	$(NVCC) $(NVCCFLAGS) $< -o $@
+$(REPORT_DIR)/forgetful-shared: $(REPORT_DIR)/forgetful.o
+	$(NVCC) $(NVCCFLAGS) -cudart shared $(CUDART_RPATH) $< -o $@
+ifeq ($(SAN),)
+ALL += $(FORGETFUL)
+endif
+# The same leaks under compute-sanitizer and under the shim.
+bench-leaks:
+	BUILD=$(BUILD) $(PYTHON) tests/report/leaks.py
+SUITES += bench-leaks
+
 .PHONY: check-report-gpu check-report check-report-page check-report-sim report-sim-golden report-golden bench-report
 check-report: $(REPORT_PROGRAMS)
 	timeout 300 $(PYTHON) tests/report/check.py $(REPORT_DIR)
@@ -39,9 +56,9 @@ check-report: $(REPORT_PROGRAMS)
 report-golden: $(REPORT_PROGRAMS)
 	timeout 300 $(PYTHON) tests/report/check.py $(REPORT_DIR) --update
 # The real library and examples on the software driver.
-check-report-sim: $(SHIM_LIB) $(CLI) $(SIM) $(BUILD)/examples/leaky-shared $(BUILD)/examples/vector_add-shared
+check-report-sim: $(SHIM_LIB) $(CLI) $(SIM) $(BUILD)/examples/leaky-shared $(BUILD)/examples/vector_add-shared $(REPORT_DIR)/forgetful-shared
 	timeout 300 $(PYTHON) tests/report/check_sim.py $(BUILD)
-report-sim-golden: $(SHIM_LIB) $(CLI) $(SIM) $(BUILD)/examples/leaky-shared $(BUILD)/examples/vector_add-shared
+report-sim-golden: $(SHIM_LIB) $(CLI) $(SIM) $(BUILD)/examples/leaky-shared $(BUILD)/examples/vector_add-shared $(REPORT_DIR)/forgetful-shared
 	timeout 300 $(PYTHON) tests/report/check_sim.py $(BUILD) --update
 # The page in a headless browser, its controls clicked; skipped where there is none.
 check-report-page: $(CLI) $(REPORT_PROGRAMS)

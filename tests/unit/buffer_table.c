@@ -29,7 +29,7 @@ Test(buffer, what_was_added_is_found_until_it_is_removed)
 Test(buffer, is_counted_at_its_site_and_in_the_totals)
 {
     static struct site counted, *site = &counted;
-    struct buffer_totals totals[BUFFER_KINDS];
+    struct usage totals[BUFFER_KINDS];
     struct buffer one = make(0x1000, 100, site), two = make(0x2000, 50, site), out;
     buffer_add(&one);
     buffer_add(&two);
@@ -95,6 +95,48 @@ Test(buffer, a_context_takes_its_buffers_along)
     struct buffer out;
     buffer_forget_context((struct context *)&first);
     for (uintptr_t i = 1; i <= 100; i++) cr_assert_eq(buffer_find(i << 12, &out), i % 2 == 0);
+}
+
+Test(buffer, what_goes_with_its_context_was_never_freed)
+{
+    static struct site counted, *site = &counted;
+    char context;
+    struct usage totals[BUFFER_KINDS];
+    struct buffer one = make(0x1000, 100, site), two = make(0x2000, 50, site);
+    one.context = (struct context *)&context;
+    buffer_add(&one);
+    buffer_add(&two);
+    buffer_forget_context((struct context *)&context);
+    cr_assert_eq(site->usage[BUFFER_PINNED].live_bytes, 50);
+    cr_assert_eq(site->usage[BUFFER_PINNED].abandoned_bytes, 100);
+    buffer_totals(totals);
+    cr_assert_eq(totals[BUFFER_PINNED].live_count, 1);
+    cr_assert_eq(totals[BUFFER_PINNED].abandoned_count, 1);
+}
+
+static void *count_host_blocks(void *site)
+{
+    for (int i = 0; i < 10000; i++) {
+        buffer_count_host(site, 3);
+        buffer_count_host(site, 5);
+        buffer_uncount_host(site, 3);
+    }
+    return NULL;
+}
+
+Test(buffer, host_blocks_are_counted_by_several_threads_and_have_no_entry)
+{
+    static struct site site;
+    struct usage totals[BUFFER_KINDS];
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, count_host_blocks, &site);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    buffer_totals(totals);
+    cr_assert_eq(totals[BUFFER_HOST].live_bytes, 40000 * 5);
+    cr_assert_eq(totals[BUFFER_HOST].total_bytes, 40000 * 8);
+    cr_assert_geq(totals[BUFFER_HOST].peak_bytes, 40000 * 5);
+    cr_assert_leq(totals[BUFFER_HOST].peak_bytes, 40000 * 5 + 4 * 3);
+    cr_assert_eq(site.usage[BUFFER_HOST].live_count, 40000);
 }
 
 static void count(const struct buffer *buffer, void *argument) { *(size_t *)argument += buffer->bytes == 64; }

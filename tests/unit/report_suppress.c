@@ -42,13 +42,31 @@ Test(suppress, only_leaking_sites_are_hidden_and_the_sums_follow)
     const char *patterns[] = {"keep_*"};
     struct suppressions all = {patterns, 1, 0};
     struct report_leaks leaks;
-    sites[0].usage[BUFFER_DEVICE] = report.totals[BUFFER_DEVICE] =
-        (struct report_usage){.live_bytes = 10, .live_count = 1};
+    sites[0].usage[BUFFER_DEVICE] = report.totals[BUFFER_DEVICE] = (struct usage){.live_bytes = 10, .live_count = 1};
     suppressions_apply(&all, &report);
     report_leaks_of(&report, &leaks);
     cr_assert_str_eq(sites[0].hidden_by, "keep_*");
     cr_assert_null(sites[1].hidden_by);
-    cr_assert_eq(leaks.hidden_bytes, 10);
-    cr_assert_eq(leaks.shown_count, 0);
+    cr_assert_eq(leaks.concealed.bytes, 10);
+    cr_assert_eq(leaks.leaked.count, 0);
     cr_assert_not(report_has_news(&report));
+}
+
+Test(leaks, what_a_destroyed_context_took_along_is_leaked_and_host_blocks_are_not)
+{
+    struct report_site site = {.id = 1};
+    struct report report = {.sites = &site, .site_count = 1, .mode = "auto"};
+    struct report_leaks leaks;
+    site.usage[BUFFER_HOST] = report.totals[BUFFER_HOST] = (struct usage){.live_bytes = 100, .live_count = 1};
+    report_leaks_of(&report, &leaks);
+    cr_assert_eq(leaks.leaked.count, 0);
+    cr_assert_eq(leaks.live[BUFFER_HOST].bytes, 100);
+    cr_assert_not(report_has_news(&report));
+    site.usage[BUFFER_DEVICE] = report.totals[BUFFER_DEVICE] =
+        (struct usage){.abandoned_bytes = 10, .abandoned_count = 2};
+    report_leaks_of(&report, &leaks);
+    cr_assert_eq(leaks.leaked.bytes, 10);
+    cr_assert_eq(leaks.leaked.count, 2);
+    cr_assert_eq(report_site_leaked(&site).bytes, 10);
+    cr_assert(report_has_news(&report));
 }
