@@ -89,6 +89,8 @@ static void *leave_to_destructor(void *argument)
     (void)argument;
     MUST(cudaMalloc((void **)&device, 256));
     MUST(cudaMemcpy(device, &value, sizeof(value), cudaMemcpyHostToDevice));
+    /* The destructor may copy in a new per-thread stream, which does not wait for an upload still under way in this one. */
+    MUST(cudaDeviceSynchronize());
     pthread_setspecific(at_exit, device);
     return NULL;
 }
