@@ -6,6 +6,10 @@
 
 #define COST_VERSION 1
 
+/* Large copies of pageable memory go through registered or staged memory (design: large host blocks): 33 GB/s. */
+#define STAGED_FIRST_NS 100000.0
+#define STAGED_BYTE_NS  0.03
+
 struct default_point {
     uint64_t bytes;
     float value;
@@ -16,47 +20,58 @@ static const char *const curve_names[COST_CURVES] = {
     "move-to-device", "worst-plain", "worst-unknown", "worst-atomics",
 };
 
-/* Measured on one H200 (PCIe 5 x16, driver 580), in ns; the factors are slow-downs of kernels, the largest seen by
- * size. A zero size ends a row. */
+/* Measured on one H200 by zcbench --calibrate (docs/results/kernels.cost), in ns; the largest sizes and the factors of
+ * large buffers by single measurements. The factors are slow-downs of kernels, the largest seen in any smaller buffer:
+ * a hot spot may be a small part of a large one. A zero size ends a row. */
 static const struct default_point defaults[COST_CURVES][COST_POINTS] = {
-    [COST_NATIVE_H2D] = {{4, 5700},
-                         {1 << 10, 6700},
-                         {4 << 10, 8000},
-                         {16 << 10, 10500},
-                         {64 << 10, 22000},
-                         {256 << 10, 45000},
-                         {1 << 20, 95000},
-                         {16 << 20, 1600000},
+    [COST_NATIVE_H2D] = {{4, 2500},
+                         {1 << 10, 3200},
+                         {4 << 10, 4450},
+                         {16 << 10, 8600},
+                         {64 << 10, 21100},
+                         {256 << 10, 39400},
+                         {1 << 20, 160000},
+                         {16 << 20, 2580000},
                          {256 << 20, 46000000}},
-    [COST_NATIVE_D2H] = {{4, 8500},
-                         {1 << 10, 8800},
-                         {4 << 10, 9400},
-                         {16 << 10, 12000},
-                         {64 << 10, 25000},
-                         {256 << 10, 60000},
-                         {1 << 20, 126000},
-                         {16 << 20, 1340000},
+    [COST_NATIVE_D2H] = {{4, 8370},
+                         {1 << 10, 8680},
+                         {4 << 10, 9090},
+                         {16 << 10, 10900},
+                         {64 << 10, 19100},
+                         {256 << 10, 50900},
+                         {1 << 20, 133000},
+                         {16 << 20, 1290000},
                          {256 << 20, 22000000}},
-    [COST_ELIDED_H2D] = {{4, 250},
-                         {1 << 10, 290},
-                         {4 << 10, 400},
-                         {16 << 10, 2400},
-                         {64 << 10, 9100},
-                         {1 << 20, 142000},
-                         {16 << 20, 2270000}},
-    [COST_ELIDED_D2H] = {{4, 260},
-                         {1 << 10, 300},
-                         {4 << 10, 420},
-                         {16 << 10, 2500},
-                         {64 << 10, 9200},
-                         {1 << 20, 142000},
-                         {16 << 20, 2270000}},
-    [COST_MOVE_TO_HOST] = {{64 << 10, 180000}, {2 << 20, 370000}, {64 << 20, 14000000}},
-    [COST_MOVE_TO_DEVICE] = {{64 << 10, 116000}, {2 << 20, 200000}, {64 << 20, 4000000}},
+    [COST_ELIDED_H2D] = {{4, 985},
+                         {4 << 10, 1200},
+                         {16 << 10, 1850},
+                         {64 << 10, 4550},
+                         {256 << 10, 12100},
+                         {1 << 20, 75200},
+                         {16 << 20, 1910000}},
+    [COST_ELIDED_D2H] = {{4, 1020},
+                         {4 << 10, 1180},
+                         {16 << 10, 1700},
+                         {64 << 10, 3830},
+                         {256 << 10, 11100},
+                         {1 << 20, 74800},
+                         {16 << 20, 1990000}},
+    [COST_MOVE_TO_HOST] = {{4 << 10, 135000},
+                           {64 << 10, 152000},
+                           {512 << 10, 431000},
+                           {2 << 20, 502000},
+                           {16 << 20, 3720000},
+                           {64 << 20, 14000000}},
+    [COST_MOVE_TO_DEVICE] = {{4 << 10, 123000},
+                             {64 << 10, 127000},
+                             {512 << 10, 227000},
+                             {2 << 20, 436000},
+                             {16 << 20, 2420000},
+                             {64 << 20, 9700000}},
     [COST_WORST_PLAIN] =
-        {{4 << 10, 4}, {16 << 10, 7}, {64 << 10, 19}, {256 << 10, 121}, {1 << 20, 220}, {16 << 20, 230}},
-    [COST_WORST_UNKNOWN] = {{4, 800}},
-    [COST_WORST_ATOMICS] = {{4, 800}},
+        {{256, 17}, {4 << 10, 22.4F}, {64 << 10, 34.3F}, {256 << 10, 138}, {1 << 20, 220}, {16 << 20, 230}},
+    [COST_WORST_UNKNOWN] = {{4, 1510}},
+    [COST_WORST_ATOMICS] = {{4, 1510}},
 };
 
 static float value_get(const struct cost_curve *curve, unsigned i)
@@ -95,7 +110,9 @@ static double curve_at(const struct cost_curve *curve, uint64_t bytes, bool goes
 
 double cost_native_ns(const struct cost *cost, enum cost_direction direction, uint64_t bytes)
 {
-    return curve_at(&cost->curves[direction == COST_H2D ? COST_NATIVE_H2D : COST_NATIVE_D2H], bytes, true);
+    double ns = curve_at(&cost->curves[direction == COST_H2D ? COST_NATIVE_H2D : COST_NATIVE_D2H], bytes, true);
+    double staged = STAGED_FIRST_NS + (double)bytes * STAGED_BYTE_NS;
+    return ns < staged ? ns : staged;
 }
 
 double cost_elided_ns(const struct cost *cost, enum cost_direction direction, uint64_t bytes)
@@ -186,7 +203,7 @@ static const char *curve_parse(struct cost_curve *curve, struct span rest, bool 
         if (!span_number((struct span){colon + 1, word.end}, &value)) return "not a number after the colon";
         if (value < (factor ? 1 : 0.001) || value > 1e12) return "number out of range";
         if (curve->count && bytes <= curve->bytes[curve->count - 1]) return "sizes do not ascend";
-        if (curve->count && !factor && (float)value < value_get(curve, curve->count - 1))
+        if (curve->count && (float)value < value_get(curve, curve->count - 1))
             value = (double)value_get(curve, curve->count - 1);
         curve->bytes[curve->count] = bytes;
         value_set(curve, curve->count, (float)value);

@@ -76,9 +76,9 @@ void cost_observe(struct cost *cost, enum cost_curve_index curve, uint64_t bytes
  *     gpu any words
  *     native-h2d 4:5700 4K:8000 64K:22000
  * Curves: native-h2d, native-d2h, elided-h2d, elided-d2h, move-to-host, move-to-device (ns); worst-plain,
- * worst-unknown, worst-atomics (factors). Sizes ascend. A time below that of a smaller size is noise and raised to it.
- * Curves that are not named keep their values. False leaves `cost` as it was and writes one line with the line number
- * to `error`. */
+ * worst-unknown, worst-atomics (factors). Sizes ascend. A time below that of a smaller size is noise and raised to it;
+ * so is a factor, since a hot spot may be a small part of a large buffer. Curves that are not named keep their values.
+ * False leaves `cost` as it was and writes one line with the line number to `error`. */
 bool cost_parse(struct cost *cost, const char *text, size_t length, char *error, size_t error_capacity);
 
 /* Writes such a file; `gpu` is one line of words, may be null. Returns the length it has, as snprintf does; 4 KiB are

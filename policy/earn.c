@@ -62,6 +62,14 @@ enum earn_decision earn_copy(struct earn_window *window, struct earn_run *run, c
         window->native_ns += window->cached_native_ns[direction];
     }
     if (window->state == EARN_FIXED || !copy->waited) return EARN_STAY;
+    if (__builtin_expect(window->seeks_quiet, 0) && direction == COST_D2H && window->place == EARN_DEVICE) {
+        window->seeks_quiet = false;
+        window->anchor = key;
+        window->start_ns = now_ns;
+        window->copies_in_period = window->skip = 0;
+        window->native_ns = 0;
+        return EARN_STAY;
+    }
     uint32_t copies = ++window->copies_in_period;
     if (key != window->anchor && copies < GROUP_COPIES && window->start_ns &&
         (window->place == EARN_DEVICE || (double)(now_ns - window->start_ns) < window->late_ns))
@@ -81,6 +89,7 @@ enum earn_decision earn_kernel(struct earn_window *window, struct earn_run *run,
                                enum cost_class kernels, double loss_ns, uint64_t now_ns)
 {
     static const char unknown[] = "a kernel was about to run that this window had not met on the host";
+    earn_tell(window, run, kernels, loss_ns);
     if (window->place == EARN_DEVICE || window->state == EARN_FIXED) return EARN_STAY;
     if (window->asked == EARN_TO_DEVICE) return EARN_TO_DEVICE;
     if (earn_kernels_have(&window->met, kernel)) return EARN_STAY;

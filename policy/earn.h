@@ -11,11 +11,13 @@
  *
  * A period is the time from one copy of an anchor (same place in the window, same direction) to its next, divided by
  * the copies in between; at most 64 copies, so that copies which never repeat a place still make periods. Only copies
- * that wait for the GPU count, since only the time between waits tells what the GPU took.
+ * that wait for the GPU count, since only the time between waits tells what the GPU took. A move that was refused after
+ * a copy to the device, which may still be under way, makes the next copy back the anchor: the GPU is idle after it.
  *
  * Try: when the evidence pays for moving there and back, times 2^(failures so far); when 16 steady periods have passed
  * since any window moved, the last 8 without a new kernel; when no other window is on trial; and when the worst case of
- * the trial fits in what is left of the budget.
+ * the trial fits in what is left of the budget. The worst case is this window's: what the kernels of the loop can do to
+ * it, as the caller tells (learned once a window has the evidence, since it costs the caller time).
  *
  * Judge: every host period is compared with the device's mean; the sum of what periods took longer (never below zero)
  * is the excess. An excess beyond a bar (the price of a needless move) moves the window back, so one hot period does it
@@ -66,6 +68,7 @@
 #include "periods.h"
 
 #define EARN_CONSTANT_NS     3000000ull   /* lost at most by a run too short to have a budget */
+#define EARN_FIRST_NS        1000000ull   /* more for the first move of a process: code is loaded, memory set aside */
 #define EARN_TICK_NS         1000000ull   /* between two rounds of earn_tick */
 #define EARN_RECHECK_NS      100000000ull /* x windows settled: the first time; then doubled */
 #define EARN_RECHECK_MOST_NS 64000000000ull
@@ -110,9 +113,10 @@ struct earn_run {
     _Atomic uint64_t trial_end_ns;           /* then others may take its turn */
     _Atomic uint32_t epoch;                  /* counts moves; periods of different epochs are not compared */
     _Atomic uint64_t met[EARN_KERNEL_WORDS]; /* kernels that every window was told of */
-    _Atomic uint32_t kernels_class;       /* worst of the kernels told since met was cleared; COST_CLASSES: none told */
-    _Atomic uint64_t kernels_loss_ns;     /* likewise: most that one launch may lose; UINT64_MAX: not known */
-    _Atomic uint64_t cleared_ns, told_ns; /* when met was cleared; when a kernel was last told */
+    _Atomic uint32_t forgets;                /* times met was cleared */
+    _Atomic uint64_t cleared_ns, told_ns;    /* when met was cleared; when a kernel was last told */
+    _Atomic bool first_made;                 /* a window has been on trial */
+    _Atomic bool learning; /* what kernels can do to the windows is wanted; before, kernels may be told as unknown */
     _Atomic uint64_t tick_ns;
     _Atomic uint32_t settled;        /* windows */
     _Atomic uint32_t moved, refused; /* moves back: done, answered EARN_BUSY */
@@ -133,6 +137,11 @@ struct earn_window {
     const char *reason;       /* why it lives where it lives, static text, never null */
     uint64_t bytes;           /* live bytes: what a move carries and a kernel can reach */
 
+    /* the worst that it was told of kernels since run->forgets was so */
+    uint32_t told_forgets;
+    enum cost_class told_class;
+    double told_loss_ns;
+
     /* the period that is running */
     uint64_t anchor;   /* key of the copy that starts periods */
     uint64_t start_ns; /* 0: none running */
@@ -140,7 +149,8 @@ struct earn_window {
     uint32_t copies_in_period;
     uint32_t skip; /* periods until a trial may be thought of; copies until a move is asked for again */
     uint32_t epoch;
-    uint32_t busy; /* answers EARN_BUSY in a row */
+    uint32_t busy;    /* answers EARN_BUSY in a row */
+    bool seeks_quiet; /* a move was refused after a copy to the device: periods shall start with one back */
     struct periods periods;
     double native_ns;   /* what the period's copies cost natively */
     double mean_copies; /* of a period of the device's loop, once known; else 1 */
@@ -221,22 +231,24 @@ void earn_moved(struct earn_window *window, struct earn_run *run, enum earn_plac
 void earn_fix(struct earn_window *window, struct earn_run *run, const char *reason);
 void earn_free_again(struct earn_window *window, const char *reason);
 
-/* Launches. Before each launch: if earn_launch is true, the caller asks earn_kernel for every window on the host
- * (moving those that say EARN_TO_DEVICE, if the context is quiet), then calls earn_announce. A kernel takes this way
- * once per epoch; else the cost is one load. Graphs are kernels, too. */
-uint64_t earn_kernel_id(const void *function,
-                        uint64_t threads); /* the same for launches of about the same size (factor 4) */
+/* Launches. Before each launch: if earn_launch is true, the caller asks earn_kernel for every window (moving those that
+ * say EARN_TO_DEVICE, if the context is quiet), then calls earn_announce. A kernel takes this way once between two
+ * clearings of met; else the cost is one load. Graphs are kernels, too. */
+
+/* The same for launches of about the same size (factor 4) with arguments of the same `reach`: a hash of the windows
+ * they point to, 0 if that is not known. */
+uint64_t earn_kernel_id(const void *function, uint64_t threads, uint64_t reach);
 static inline bool earn_launch(const struct earn_run *run, uint64_t kernel)
 {
     uint64_t one = atomic_load_explicit(&run->met[kernel >> 6 & (EARN_KERNEL_WORDS - 1)], memory_order_relaxed);
     uint64_t two = atomic_load_explicit(&run->met[kernel >> 38 & (EARN_KERNEL_WORDS - 1)], memory_order_relaxed);
     return !(one >> (kernel & 63) & two >> (kernel >> 32 & 63) & 1);
 }
-/* `loss_ns`: most that one launch can lose with all small buffers on the host, see cost_launch_loss_ns; infinite: not
- * known. */
+/* `kernels`, `loss_ns`: class of what the launch does with this window, and the most it can lose with the window on the
+ * host, see cost_launch_loss_ns; infinite: not known. A launch that does not touch it is COST_PLAIN and loses 0. */
 enum earn_decision earn_kernel(struct earn_window *window, struct earn_run *run, uint64_t kernel,
                                enum cost_class kernels, double loss_ns, uint64_t now_ns);
-void earn_announce(struct earn_run *run, uint64_t kernel, enum cost_class kernels, double loss_ns, uint64_t now_ns);
+void earn_announce(struct earn_run *run, uint64_t kernel, uint64_t now_ns);
 
 /* At every launch, or every few: if earn_tick_due, the caller asks earn_tick for every window on the
  * host. */

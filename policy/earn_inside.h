@@ -11,8 +11,12 @@
 
 /* ---- earn_run.c ---- */
 
-/* Worst class of the kernels told since they were last forgotten. */
-enum cost_class earn_run_class(const struct earn_run *run);
+/* Worst class of the launches that the window was told of since they were last forgotten, COST_UNKNOWN if none was; and
+ * the most that one launch can lose, infinite if that is not known. */
+void earn_tell(struct earn_window *window, const struct earn_run *run, enum cost_class kernels, double loss_ns);
+bool earn_was_told(const struct earn_window *window, const struct earn_run *run);
+enum cost_class earn_told_class(const struct earn_window *window, const struct earn_run *run);
+double earn_told_loss_ns(const struct earn_window *window, const struct earn_run *run);
 /* Asks for every kernel to be told again: after a move to the host, or to learn what runs now. */
 void earn_run_forget_kernels(struct earn_run *run, uint64_t now_ns);
 /* Every kernel that was told is among `kernels`, and there was one. */

@@ -17,21 +17,24 @@ enum {
 /* The most that a period of the device's loop can lose on the host. */
 static double window_worst_ns(const struct earn_window *window, const struct earn_run *run, double kernels_ns)
 {
-    double factor = cost_worst_factor(run->cost, window->bytes, earn_run_class(run));
-    uint64_t loss = atomic_load_explicit(&run->kernels_loss_ns, memory_order_relaxed);
+    double factor = cost_worst_factor(run->cost, window->bytes, earn_told_class(window, run));
+    double loss = earn_told_loss_ns(window, run);
     if (factor > PROVEN_FACTOR && earn_run_kernels_among(run, &window->proven)) factor = PROVEN_FACTOR;
     double worst = (factor - 1) * kernels_ns;
     double launches = 1 + kernels_ns / LAUNCH_NS;
-    bool told = atomic_load_explicit(&run->kernels_class, memory_order_relaxed) != COST_CLASSES;
-    if (told && loss != UINT64_MAX && launches * (double)loss < worst) worst = launches * (double)loss;
+    if (launches * loss < worst) worst = launches * loss;
     /* A way back that is refused costs further periods. */
     return worst * (1 + (double)atomic_load(&run->refused) / (1 + (double)atomic_load(&run->moved)));
 }
 
+static const char being_learned[] = "which kernels its loop runs is being learned";
+
 static enum earn_decision window_consider(struct earn_window *window, struct earn_run *run, uint64_t now_ns)
 {
     double round_trip = cost_round_trip_ns(run->cost, window->bytes);
-    window->needed_ns = round_trip * (double)(1u << window->failures);
+    double moves = round_trip;
+    if (!atomic_load_explicit(&run->first_made, memory_order_relaxed)) moves += EARN_FIRST_NS;
+    window->needed_ns = moves * (double)(1u << window->failures);
     if (window->evidence_ns < window->needed_ns || window->periods.count < REFERENCE_PERIODS) return EARN_STAY;
 
     double copies = periods_mean_copies(&window->periods), usual = periods_usual(&window->periods),
@@ -49,27 +52,33 @@ static enum earn_decision window_consider(struct earn_window *window, struct ear
         return EARN_STAY;
     }
     window->unsteady = 0;
+    if (!atomic_exchange(&run->learning, true)) {
+        window->reason = being_learned;
+        earn_run_forget_kernels(run, now_ns);
+        return EARN_STAY;
+    }
 
     double kernels_ns = period - periods_mean_native_ns(&window->periods);
     if (kernels_ns < period / 8) kernels_ns = period / 8;
     double high = periods_second_longest(&window->periods);
     earn_set_reference(window, usual, periods_clipped_mean(&window->periods, 4 * usual),
                        high > window->learned_high_ns ? high : window->learned_high_ns);
-    double worst = window_worst_ns(window, run, kernels_ns);
+    double swing = high / usual; /* a longer kernel loses more; longer still is a pause */
+    double worst = window_worst_ns(window, run, kernels_ns * (swing < 1 ? 1 : swing > 1.5 ? 1.5 : swing));
     if (period + worst < window->alarm_ns * copies) worst *= 2; /* the first such period would pass for a pause */
     double bar = round_trip > 2 * period ? round_trip : 2 * period;
-    if (worst + bar + round_trip > earn_budget_ns(run, now_ns)) {
+    if (worst + bar + moves > earn_budget_ns(run, now_ns)) {
         window->reason = "the worst case of a trial does not fit in the regret budget yet";
         window->skip = 32;
-        if (earn_run_class(run) != COST_PLAIN && since_told > 64 * period &&
-            since_told > 1e7 * (double)(1u << window->learned)) {
+        double patience = earn_was_told(window, run) ? 1e7 * (double)(1u << window->learned) : 0;
+        if (earn_told_class(window, run) != COST_PLAIN && since_told > 64 * period && since_told > patience) {
             if (window->learned < LEARNED_MOST) window->learned++;
             earn_run_forget_kernels(run, now_ns);
         }
         return EARN_STAY;
     }
     if (since_told > LOOP_PERIODS * period) { /* what is known of the kernels should be of this loop */
-        window->reason = "which kernels its loop runs is being learned";
+        window->reason = being_learned;
         earn_run_forget_kernels(run, now_ns);
         return EARN_STAY;
     }

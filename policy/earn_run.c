@@ -9,7 +9,7 @@ void earn_run_begin(struct earn_run *run, const struct cost *cost, double regret
     run->regret = regret;
     run->start_ns = now_ns;
     atomic_store(&run->cleared_ns, now_ns);
-    atomic_store(&run->kernels_class, COST_CLASSES);
+    atomic_store(&run->forgets, 1);
 }
 
 double earn_budget_ns(const struct earn_run *run, uint64_t now_ns)
@@ -18,16 +18,9 @@ double earn_budget_ns(const struct earn_run *run, uint64_t now_ns)
            (double)atomic_load_explicit(&run->spent_ns, memory_order_relaxed);
 }
 
-enum cost_class earn_run_class(const struct earn_run *run)
-{
-    unsigned worst = atomic_load_explicit(&run->kernels_class, memory_order_relaxed);
-    return worst < COST_CLASSES ? (enum cost_class)worst : COST_UNKNOWN;
-}
-
 void earn_run_forget_kernels(struct earn_run *run, uint64_t now_ns)
 {
-    atomic_store(&run->kernels_class, COST_CLASSES);
-    atomic_store(&run->kernels_loss_ns, 0);
+    atomic_fetch_add(&run->forgets, 1);
     atomic_store(&run->cleared_ns, now_ns);
     atomic_store(&run->told_ns, now_ns);
     for (unsigned i = 0; i < EARN_KERNEL_WORDS; i++) atomic_store(&run->met[i], 0);
@@ -72,10 +65,10 @@ bool earn_tick_due(struct earn_run *run, uint64_t now_ns)
 
 /* ---- kernels ---- */
 
-uint64_t earn_kernel_id(const void *function, uint64_t threads)
+uint64_t earn_kernel_id(const void *function, uint64_t threads, uint64_t reach)
 {
     unsigned magnitude = threads ? (unsigned)(63 - __builtin_clzll(threads)) / 2 : 0;
-    uint64_t id = (uintptr_t)function + magnitude * 0x9e3779b97f4a7c15ull;
+    uint64_t id = ((uintptr_t)function ^ reach) + magnitude * 0x9e3779b97f4a7c15ull;
     id = (id ^ id >> 30) * 0xbf58476d1ce4e5b9ull;
     id = (id ^ id >> 27) * 0x94d049bb133111ebull;
     return id ^ id >> 31;
@@ -110,17 +103,34 @@ bool earn_run_kernels_among(const struct earn_run *run, const struct earn_kernel
     return any;
 }
 
-void earn_announce(struct earn_run *run, uint64_t kernel, enum cost_class kernels, double loss_ns, uint64_t now_ns)
+void earn_announce(struct earn_run *run, uint64_t kernel, uint64_t now_ns)
 {
     atomic_store(&run->told_ns, now_ns);
-    uint64_t loss = loss_ns >= 0 && loss_ns < 1e15 ? (uint64_t)loss_ns : UINT64_MAX;
-    uint64_t most = atomic_load(&run->kernels_loss_ns);
-    while (most < loss && !atomic_compare_exchange_weak(&run->kernels_loss_ns, &most, loss)) {
-    }
-    unsigned worst = atomic_load(&run->kernels_class);
-    while ((worst == COST_CLASSES || worst < (unsigned)kernels) &&
-           !atomic_compare_exchange_weak(&run->kernels_class, &worst, (unsigned)kernels)) {
-    }
     atomic_fetch_or(&run->met[kernel >> 6 & (EARN_KERNEL_WORDS - 1)], 1ull << (kernel & 63));
     atomic_fetch_or(&run->met[kernel >> 38 & (EARN_KERNEL_WORDS - 1)], 1ull << (kernel >> 32 & 63));
+}
+
+/* ---- what a window was told of them ---- */
+
+bool earn_was_told(const struct earn_window *window, const struct earn_run *run)
+{
+    return window->told_forgets == atomic_load_explicit(&run->forgets, memory_order_relaxed);
+}
+
+void earn_tell(struct earn_window *window, const struct earn_run *run, enum cost_class kernels, double loss_ns)
+{
+    bool more = earn_was_told(window, run);
+    window->told_forgets = atomic_load_explicit(&run->forgets, memory_order_relaxed);
+    if (!more || window->told_class < kernels) window->told_class = kernels;
+    if (!more || window->told_loss_ns < loss_ns) window->told_loss_ns = loss_ns;
+}
+
+enum cost_class earn_told_class(const struct earn_window *window, const struct earn_run *run)
+{
+    return earn_was_told(window, run) ? window->told_class : COST_UNKNOWN;
+}
+
+double earn_told_loss_ns(const struct earn_window *window, const struct earn_run *run)
+{
+    return earn_was_told(window, run) ? window->told_loss_ns : __builtin_inf();
 }

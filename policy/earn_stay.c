@@ -167,6 +167,7 @@ static void window_moved_to_host(struct earn_window *window, struct earn_run *ru
     window->moves_to_host++;
     if (on_trial) {
         window->trials++;
+        atomic_store(&run->first_made, true);
     } else {
         earn_set_reference(window, 0, 0, 0);
         window->reason = "moved for another reason than to earn";
@@ -205,6 +206,7 @@ void earn_moved(struct earn_window *window, struct earn_run *run, enum earn_plac
         if (window->busy < 6) window->busy++;
         window->skip = 1u << window->busy >> 1;
         if (place == EARN_HOST) {
+            window->seeks_quiet = true;
             window->asked = EARN_STAY;
             earn_run_end_turn(run, window);
         }

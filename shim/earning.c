@@ -6,6 +6,7 @@
 #include "shim/earning.h"
 #include "shim/kernels.h"
 #include "shim/placement.h"
+#include "shim/reach.h"
 #include "shim/shim.h"
 #include "shim/trace.h"
 
@@ -135,8 +136,12 @@ static void obey(struct window *window, struct earning *state, enum earn_decisio
     if (decision == EARN_STAY) return;
     enum window_place place = decision == EARN_TRY_HOST ? WINDOW_HOST : WINDOW_DEVICE;
     uint64_t started = clock_ns();
+    bool first = !atomic_load_explicit(&earning.run.first_made, memory_order_relaxed);
     enum placement_answer moved = placement_move(window, place, state->earn.reason);
     uint64_t now = clock_ns();
+    if (moved == PLACEMENT_MOVED && !first)
+        cost_observe(&earning.cost, place == WINDOW_HOST ? COST_MOVE_TO_HOST : COST_MOVE_TO_DEVICE, window->live_bytes,
+                     (double)(now - started));
     enum earn_answer answer = moved == PLACEMENT_MOVED    ? EARN_MOVED
                               : moved == PLACEMENT_FAILED ? EARN_FAILED
                                                           : EARN_BUSY;
@@ -162,40 +167,51 @@ void earning_copied(struct window *window, const struct copy_request *request)
     if (__builtin_expect(decision != EARN_STAY, 0)) obey(window, state, decision);
 }
 
-/* Asks about every window of the current context that is on the host. */
-static void ask_all(enum earn_decision (*ask)(struct earn_window *, const void *), const void *argument)
+/* Asks about every window of the current context, or those on the host. False: one was in use and not asked. */
+static bool ask_all(bool on_device_too, enum earn_decision (*ask)(struct window *, struct earn_window *, const void *),
+                    const void *argument)
 {
     struct context *context = context_current();
+    bool all = true;
     for (struct window *window = context ? context->windows : NULL; window; window = window->next) {
         struct earning *state = window->policy;
-        if (!state || window->place != WINDOW_HOST || !lock_try(&state->lock)) continue;
-        enum earn_decision decision = ask(&state->earn, argument);
+        if (!state || !(window->place == WINDOW_HOST || (on_device_too && window->place == WINDOW_DEVICE))) continue;
+        if (!lock_try(&state->lock)) {
+            all = false;
+            continue;
+        }
+        enum earn_decision decision = ask(window, &state->earn, argument);
         lock_release(&state->lock);
         obey(window, state, decision);
     }
+    return all;
 }
 
-struct launch {
+struct told {
+    const struct launch *launch;
+    struct reach reach;
     uint64_t kernel, now_ns;
-    enum cost_class class;
-    double loss_ns;
 };
 
-static enum earn_decision ask_kernel(struct earn_window *earn, const void *argument)
+static enum earn_decision ask_kernel(struct window *window, struct earn_window *earn, const void *argument)
 {
-    const struct launch *launch = argument;
-    return earn_kernel(earn, &earning.run, launch->kernel, launch->class, launch->loss_ns, launch->now_ns);
+    const struct told *told = argument;
+    double loss_ns;
+    enum cost_class class = reach_class(&told->reach, told->launch, window->base, window->bytes, &loss_ns);
+    return earn_kernel(earn, &earning.run, told->kernel, class, loss_ns, told->now_ns);
 }
 
-static enum earn_decision ask_tick(struct earn_window *earn, const void *argument)
+static enum earn_decision ask_tick(struct window *window, struct earn_window *earn, const void *argument)
 {
+    (void)window;
     return earn_tick(earn, &earning.run, *(const uint64_t *)argument);
 }
 
 /* A rule keeps everything on the device while this kernel runs; since the next launch of it may come at any time, for
  * good. */
-static enum earn_decision ask_by_rule(struct earn_window *earn, const void *argument)
+static enum earn_decision ask_by_rule(struct window *window, struct earn_window *earn, const void *argument)
 {
+    (void)window;
     (void)argument;
     earn_fix(earn, &earning.run, "a rule names a kernel");
     return EARN_TO_DEVICE;
@@ -205,24 +221,27 @@ static enum earn_decision ask_by_rule(struct earn_window *earn, const void *argu
 #define LAUNCHES_A_TICK 16
 static __thread unsigned launches;
 
-void earning_launch(const void *function, uint64_t threads)
+void earning_launch(const struct launch *launch)
 {
     if (!at_work()) return;
-    uint64_t kernel = earn_kernel_id(function, threads);
-    if (__builtin_expect(earn_launch(&earning.run, kernel), 0)) {
-        struct kernel_info info = {NULL, COST_UNKNOWN, UINT64_MAX, UINT64_MAX};
-        kernels_find(function, &info);
-        if (choice_kernel_on_device(info.name)) ask_all(ask_by_rule, NULL);
-        struct launch launch = {.kernel = kernel,
-                                .now_ns = clock_ns(),
-                                .class = info.class,
-                                .loss_ns = cost_launch_loss_ns(threads, info.accesses, info.atomics)};
-        ask_all(ask_kernel, &launch);
-        earn_announce(&earning.run, kernel, launch.class, launch.loss_ns, launch.now_ns);
+    bool learning = atomic_load_explicit(&earning.run.learning, memory_order_relaxed);
+    struct told told = {
+        .launch = launch,
+        .reach = {.facts = learning ? kernels_facts(launch->function) : NULL, .by_arguments = learning}};
+    uint64_t named = reach_hash(&told.reach, launch, context_hull.low, context_hull.high, WINDOW_UNIT);
+    told.kernel = earn_kernel_id(launch->function, launch->threads, named);
+    if (__builtin_expect(earn_launch(&earning.run, told.kernel), 0)) {
+        told.now_ns = clock_ns();
+        /* A settled window that need not fear this kernel can stay. */
+        if (!learning && atomic_load_explicit(&earning.run.settled, memory_order_relaxed))
+            told.reach.facts = kernels_facts(launch->function);
+        if (choice_kernel_on_device(kernels_name(launch->function))) ask_all(false, ask_by_rule, NULL);
+        /* If one could not be asked, the next launch of it asks again. */
+        if (ask_all(true, ask_kernel, &told)) earn_announce(&earning.run, told.kernel, told.now_ns);
     }
     if (++launches % LAUNCHES_A_TICK == 0) {
         uint64_t now = clock_ns();
-        if (earn_tick_due(&earning.run, now)) ask_all(ask_tick, &now);
+        if (earn_tick_due(&earning.run, now)) ask_all(false, ask_tick, &now);
     }
 }
 
@@ -230,10 +249,13 @@ static void add_window(const struct window *window)
 {
     struct earning *state = window->policy;
     if (!state || !window->site) return;
-    atomic_fetch_add(&window->site->saved_ns, (uint64_t)state->earn.gained_ns);
-    atomic_fetch_add(&window->site->lost_ns, (uint64_t)state->earn.lost_ns);
+    double balance = state->earn.place == EARN_HOST ? state->earn.balance_ns : 0; /* of a stay that goes on */
+    double gained = state->earn.gained_ns + (balance > 0 ? balance : 0);
+    double lost = state->earn.lost_ns + (balance < 0 ? -balance : 0);
+    atomic_fetch_add(&window->site->saved_ns, (uint64_t)gained);
+    atomic_fetch_add(&window->site->lost_ns, (uint64_t)lost);
     atomic_store(&window->site->on_host, window->place == WINDOW_HOST);
-    if (!window->site->reason) atomic_store(&window->site->reason, state->earn.reason);
+    if (!window->site->reason || state->earn.copies) atomic_store(&window->site->reason, state->earn.reason);
     STAT_ADD(elided_saved_ns, (uint64_t)state->earn.saved_ns);
 }
 

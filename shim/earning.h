@@ -6,6 +6,7 @@
 #define SHIM_EARNING_H
 #include "policy/policy.h"
 #include "shim/copy.h"
+#include "shim/launch.h"
 #include "shim/window.h"
 
 /* Reads the cost table; once, in mode auto, when the first context is set up. */
@@ -29,6 +30,6 @@ void earning_at_exit(void);
 
 /* After a copy; moves the window if it has earned that. The gate is not held. */
 void earning_copied(struct window *window, const struct copy_request *request);
-/* Before a launch of `function` with that many threads; the gate is not held. */
-void earning_launch(const void *function, uint64_t threads);
+/* Before a launch; the gate is not held. */
+void earning_launch(const struct launch *launch);
 #endif

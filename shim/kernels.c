@@ -1,7 +1,6 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "policy/ptx.h"
 #include "shim/arena.h"
 #include "shim/kernels.h"
@@ -9,17 +8,15 @@
 #include "shim/module_image.h"
 #include "shim/shim.h"
 
-/* One kernel of an image, as its PTX describes it. */
-struct entry {
-    struct entry *next;
-    struct kernel_info info;
-};
+#define TEXTS_MOST ((size_t)16 << 20) /* kept of all modules */
 
+/* A text of PTX, read as its kernels are asked for. */
 struct owner {
     struct owner *next;
-    const void *handle, *image; /* image: NULL once read */
+    const void *handle, *image; /* image: NULL once looked at */
     const void *library;        /* where the image lies; NULL: on the heap */
-    struct entry *entries;
+    char *text;                 /* of the owner's own; NULL: none that the driver runs */
+    size_t text_bytes;
 };
 
 #define FUNCTION_BUCKETS 4096
@@ -29,13 +26,17 @@ struct function {
     const void *handle;
     struct owner *owner;
     const char *name;
+    bool asked;
+    const struct ptx_kernel *facts;
 };
 
 static struct {
     struct lock lock;
     struct owner *owners;
     struct function *functions[FUNCTION_BUCKETS];
-} kernels = {.lock = LOCK_INITIALIZER};
+    size_t text_bytes;           /* kept */
+    _Atomic uint32_t generation; /* of what threads remember */
+} kernels = {.lock = LOCK_INITIALIZER, .generation = 1};
 
 static const char *keep_name(const char *name, size_t bytes)
 {
@@ -46,32 +47,15 @@ static const char *keep_name(const char *name, size_t bytes)
     return kept;
 }
 
-static uint64_t sum(uint64_t a, uint64_t b) { return a == UINT64_MAX || b == UINT64_MAX ? UINT64_MAX : a + b; }
-
-static bool visit(void *context, const struct ptx_kernel *kernel)
+/* The loaded object that holds the address, or NULL. */
+static const void *library_of(const void *address)
 {
-    struct owner *owner = context;
-    struct entry *entry = arena_calloc(sizeof *entry);
-    const char *name = entry ? keep_name(kernel->name, kernel->name_bytes) : NULL;
-    if (!name) return false;
-    bool unbounded = kernel->why || kernel->loads_elsewhere || kernel->stores_elsewhere || kernel->polls;
-    entry->info.name = name;
-    entry->info.class = kernel->why ? COST_UNKNOWN : kernel->atomics || kernel->polls ? COST_ATOMICS : COST_PLAIN;
-    entry->info.accesses = unbounded ? UINT64_MAX : 0;
-    entry->info.atomics = unbounded || kernel->atomics_elsewhere ? UINT64_MAX : 0;
-    for (uint32_t i = 0; i < kernel->pointer_count; i++) {
-        uint64_t accesses = kernel->pointers[i].accesses_per_thread;
-        if (accesses == PTX_UNBOUNDED) accesses = UINT64_MAX;
-        entry->info.accesses = sum(entry->info.accesses, accesses);
-        if (kernel->pointers[i].atomics) entry->info.atomics = sum(entry->info.atomics, accesses);
-    }
-    entry->next = owner->entries;
-    owner->entries = entry;
-    return true;
+    Dl_info info;
+    return dladdr(address, &info) ? info.dli_fbase : NULL;
 }
 
 /* The lock is held; no driver call but the question for the device's architecture. */
-static void read_image(struct owner *owner)
+static void take_text(struct owner *owner)
 {
     const void *image = owner->image;
     struct module_image parts;
@@ -86,25 +70,56 @@ static void read_image(struct owner *owner)
     const char *text;
     size_t bytes;
     if (chosen >= 0 && parts.entries[chosen].payload_bytes <= KERNELS_TEXT_MOST &&
-        parts.entries[chosen].unpacked_bytes <= KERNELS_TEXT_MOST &&
-        module_image_text(&parts, (unsigned)chosen, &text, &bytes)) {
-        size_t scratch_bytes = ptx_scratch_bytes(bytes);
-        void *scratch =
-            mmap(NULL, scratch_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (scratch != MAP_FAILED) {
-            if (ptx_analyse(text, bytes, NULL, scratch, scratch_bytes, visit, owner) != PTX_COMPLETE)
-                owner->entries = NULL;
-            munmap(scratch, scratch_bytes);
-        }
+        parts.entries[chosen].unpacked_bytes <= KERNELS_TEXT_MOST && kernels.text_bytes < TEXTS_MOST &&
+        module_image_text(&parts, (unsigned)chosen, &text, &bytes) && (owner->text = arena_alloc(bytes))) {
+        memcpy(owner->text, text, bytes);
+        owner->text_bytes = bytes;
+        kernels.text_bytes += bytes;
     }
     module_image_close(&parts);
 }
 
-/* The loaded object that holds the address, or NULL. */
-static const void *library_of(const void *address)
+static void drop_text(struct owner *owner)
 {
-    Dl_info info;
-    return dladdr(address, &info) ? info.dli_fbase : NULL;
+    if (owner->text) arena_free(owner->text, owner->text_bytes);
+    kernels.text_bytes -= owner->text_bytes;
+    owner->text = NULL;
+    owner->text_bytes = 0;
+}
+
+static void *keep(const void *from, size_t bytes)
+{
+    void *kept = arena_alloc(bytes ? bytes : 1);
+    if (kept && bytes) memcpy(kept, from, bytes);
+    return kept;
+}
+
+static bool visit(void *context, const struct ptx_kernel *kernel)
+{
+    struct ptx_kernel **answer = context, *facts = kernel->why ? NULL : keep(kernel, sizeof *kernel);
+    if (!facts) return true;
+    facts->name = NULL; /* in the text, which may go */
+    facts->parameters = keep(kernel->parameters, kernel->parameter_count * sizeof *kernel->parameters);
+    facts->pointers = keep(kernel->pointers, kernel->pointer_count * sizeof *kernel->pointers);
+    if (facts->parameters && facts->pointers) *answer = facts;
+    return true;
+}
+
+/* The lock is held. */
+static void read_facts(struct function *function)
+{
+    struct owner *owner = function->owner;
+    function->asked = true;
+    if (owner && owner->image && library_of(owner->image) == owner->library) take_text(owner);
+    if (!owner || !owner->text) return;
+    size_t scratch_bytes = ptx_scratch_bytes(owner->text_bytes);
+    void *scratch = arena_alloc(scratch_bytes);
+    if (!scratch) return;
+    struct ptx_kernel *facts = NULL;
+    if (ptx_analyse(owner->text, owner->text_bytes, function->name, scratch, scratch_bytes, visit, &facts) ==
+        PTX_COMPLETE)
+        function->facts = facts;
+    arena_free(scratch, scratch_bytes);
 }
 
 static struct owner *find_owner(const void *handle)
@@ -123,10 +138,20 @@ void kernels_loaded(const void *handle, const void *image)
     owner->library = library_of(image);
     lock_acquire(&kernels.lock);
     /* An image in a library or program stays where it is while that is loaded; one on the heap may be gone tomorrow. */
-    if (!owner->library) read_image(owner);
+    if (!owner->library) take_text(owner);
     owner->next = kernels.owners;
     kernels.owners = owner;
     lock_release(&kernels.lock);
+}
+
+/* The handle is now this kernel's. */
+static void forget(struct function *function, struct owner *owner, const char *name)
+{
+    function->owner = owner;
+    function->name = name;
+    function->asked = false;
+    function->facts = NULL;
+    atomic_fetch_add(&kernels.generation, 1);
 }
 
 void kernels_unloaded(const void *handle)
@@ -136,8 +161,11 @@ void kernels_unloaded(const void *handle)
         if ((*at)->handle != handle) continue;
         struct owner *gone = *at;
         *at = gone->next;
-        gone->image = NULL;
-        gone->entries = NULL; /* functions that still point here know nothing any more */
+        for (size_t i = 0; i < FUNCTION_BUCKETS; i++)
+            for (struct function *function = kernels.functions[i]; function; function = function->next)
+                if (function->owner == gone) forget(function, NULL, function->name);
+        drop_text(gone);
+        atomic_fetch_add(&kernels.generation, 1);
         break;
     }
     lock_release(&kernels.lock);
@@ -166,8 +194,7 @@ static void add_function(const void *handle, struct owner *owner, const char *na
         function->next = *bucket_of(handle);
         *bucket_of(handle) = function;
     }
-    function->owner = owner;
-    function->name = name;
+    if (function->owner != owner || function->name != name) forget(function, owner, name);
 }
 
 void kernels_named(const void *handle, const void *owner, const char *name)
@@ -188,17 +215,33 @@ void kernels_same(const void *handle, const void *kernel)
     lock_release(&kernels.lock);
 }
 
-bool kernels_find(const void *handle, struct kernel_info *info)
+const char *kernels_name(const void *handle)
 {
     lock_acquire(&kernels.lock);
     struct function *function = find_function(handle);
-    if (function) {
-        *info = (struct kernel_info){function->name, COST_UNKNOWN, UINT64_MAX, UINT64_MAX};
-        if (function->owner && function->owner->image && library_of(function->owner->image) == function->owner->library)
-            read_image(function->owner);
-        for (struct entry *entry = function->owner ? function->owner->entries : NULL; entry; entry = entry->next)
-            if (!strcmp(entry->info.name, function->name)) *info = entry->info;
-    }
+    const char *name = function ? function->name : NULL;
     lock_release(&kernels.lock);
-    return function != NULL;
+    return name;
+}
+
+#define REMEMBERED 16
+
+const struct ptx_kernel *kernels_facts(const void *handle)
+{
+    static __thread struct remembered {
+        const void *handle;
+        const struct ptx_kernel *facts;
+        uint32_t generation;
+    } remembered[REMEMBERED];
+    uint32_t generation = atomic_load_explicit(&kernels.generation, memory_order_acquire);
+    struct remembered *mine = &remembered[((uintptr_t)handle >> 4) * 0x9e3779b97f4a7c15u >> 60];
+    if (mine->handle == handle && mine->generation == generation) return mine->facts;
+    lock_acquire(&kernels.lock);
+    struct function *function = find_function(handle);
+    if (function && !function->asked) read_facts(function);
+    mine->handle = handle;
+    mine->facts = function ? function->facts : NULL;
+    mine->generation = generation;
+    lock_release(&kernels.lock);
+    return mine->facts;
 }

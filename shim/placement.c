@@ -60,10 +60,10 @@ void placement_bytes(struct window *window)
     if (shim.options.mode == MODE_AUTO) earning_bytes(window);
 }
 
-void placement_launch(const void *function, uint64_t threads)
+void placement_launch(const struct launch *launch)
 {
     PLACEMENT_STRESS();
-    if (shim.options.mode == MODE_AUTO) earning_launch(function, threads);
+    if (shim.options.mode == MODE_AUTO) earning_launch(launch);
 }
 
 static void add(struct site_copies *copies, size_t bytes, uint64_t ns)

@@ -2,6 +2,7 @@
 #ifndef SHIM_PLACEMENT_H
 #define SHIM_PLACEMENT_H
 #include "shim/copy.h"
+#include "shim/launch.h"
 #include "shim/window.h"
 
 /* Where a new buffer goes. False: to the driver. `context` is current. */
@@ -28,7 +29,7 @@ enum placement_answer { PLACEMENT_MOVED, PLACEMENT_BUSY, PLACEMENT_FAILED };
 enum placement_answer placement_move(struct window *window, enum window_place place, const char *reason);
 
 /* Before a launch: outside the gate. */
-void placement_launch(const void *function, uint64_t threads);
+void placement_launch(const struct launch *launch);
 
 /* The backing of the window at this address must not change from now on (a graph or texture keeps it): moved to the
  * device first if that can be done at once, and frozen where it is. Nothing if the address is not in a window. */

@@ -19,6 +19,7 @@ ALL += $(SHIM_LIB)
 WINDOW_OBJS := $(addprefix $(BUILD)/obj/,shim/window.o shim/context.o shim/backing.o shim/gate.o shim/buffer.o shim/arena.o policy/options.o policy/text.o)
 UNIT_OBJS_window := $(WINDOW_OBJS)
 UNIT_OBJS_gate   := $(BUILD)/obj/shim/gate.o
+UNIT_OBJS_launch_reach := $(addprefix $(BUILD)/obj/,shim/reach.o policy/cost.o policy/text.o)
 $(BUILD)/obj/tests/unit/window.o $(BUILD)/obj/tests/bench/lookup.o: OBJ_CFLAGS := -D__CUDA_API_VERSION_INTERNAL
 
 $(BUILD)/tests/bench/lookup: $(BUILD)/obj/tests/bench/lookup.o $(WINDOW_OBJS)

@@ -2,11 +2,12 @@
 #include "shim/context.h"
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
+#include "shim/launch.h"
 #include "shim/placement.h"
 
-#define LAUNCH(function, threads, forward_call)                                                                        \
+#define LAUNCH(launch, forward_call)                                                                                   \
     do {                                                                                                               \
-        placement_launch(function, threads);                                                                           \
+        placement_launch(&launch);                                                                                     \
         gate_enter();                                                                                                  \
         CUresult result = forward_call;                                                                                \
         context_note(result);                                                                                          \
@@ -25,9 +26,10 @@ CUresult hook_cuLaunchKernel(DRIVER(cuLaunchKernel) forward, bool per_thread, CU
                              CUstream hStream, void **kernelParams, void **extra)
 {
     (void)per_thread;
-    LAUNCH(f, thread_count(gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ),
-           forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
-                   kernelParams, extra));
+    const struct launch launch = {f, thread_count(gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ),
+                                  kernelParams, extra};
+    LAUNCH(launch, forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
+                           kernelParams, extra));
 }
 
 CUresult hook_cuLaunchCooperativeKernel(DRIVER(cuLaunchCooperativeKernel) forward, bool per_thread, CUfunction f,
@@ -36,9 +38,10 @@ CUresult hook_cuLaunchCooperativeKernel(DRIVER(cuLaunchCooperativeKernel) forwar
                                         unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
     (void)per_thread;
-    LAUNCH(f, thread_count(gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ),
-           forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
-                   kernelParams));
+    const struct launch launch = {f, thread_count(gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ),
+                                  kernelParams, NULL};
+    LAUNCH(launch, forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
+                           kernelParams));
 }
 
 CUresult hook_cuLaunchKernelEx(DRIVER(cuLaunchKernelEx) forward, bool per_thread, const CUlaunchConfig *config,
@@ -48,11 +51,13 @@ CUresult hook_cuLaunchKernelEx(DRIVER(cuLaunchKernelEx) forward, bool per_thread
     uint64_t threads = !config ? 0
                                : thread_count(config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
                                               config->blockDimY, config->blockDimZ);
-    LAUNCH(f, threads, forward(config, f, kernelParams, extra));
+    const struct launch launch = {f, threads, kernelParams, extra};
+    LAUNCH(launch, forward(config, f, kernelParams, extra));
 }
 
 CUresult hook_cuGraphLaunch(DRIVER(cuGraphLaunch) forward, bool per_thread, CUgraphExec hGraphExec, CUstream hStream)
 {
     (void)per_thread;
-    LAUNCH(hGraphExec, 1, forward(hGraphExec, hStream));
+    const struct launch launch = {hGraphExec, 1, NULL, NULL};
+    LAUNCH(launch, forward(hGraphExec, hStream));
 }

@@ -49,7 +49,7 @@ struct loop {
 
 static const struct loop loops[] = {
     {"round trip 4 B", 5e3, 1, COST_PLAIN, 1, 1, 4, 4096, 2e9, 1.05, 0.8, 0},
-    {"round trip 4 B, kernel unknown", 5e3, 1, COST_UNKNOWN, 1, 1, 4, 4096, 2e9, 0, 0.8, 0},
+    {"round trip 4 B, kernel unknown", 5e3, 1, COST_UNKNOWN, 1, 1, 4, 4096, 5e9, 0, 0.8, 0},
     {"round trip 16 KiB", 5e3, 1.2, COST_PLAIN, 1, 1, 16384, 16384, 2e9, 1.05, 0.8, 0},
     {"levels of a search", 10e3, 1, COST_PLAIN, 1, 1, 4, 4096, 2e9, 1.05, 0.8, 0},
     {"solver's scalars", 30e3, 1.05, COST_PLAIN, 0, 3, 8, 4096, 2e9, 1.05, 0.9, 0},
@@ -68,7 +68,7 @@ static struct world world_of(const struct loop *loop)
     world.window[0] = (struct world_window){loop->window_bytes, loop->copy_bytes};
     *phase = (struct world_phase){.cpu_ns = 1500,
                                   .kernel_ns = loop->kernel_ns,
-                                  .kernel = earn_kernel_id("loop", 1),
+                                  .kernel = earn_kernel_id("loop", 1, 0),
                                   .kernels = loop->kernels,
                                   .launches = 1,
                                   .noise = 0.1,
@@ -143,7 +143,7 @@ static void named_phases(const struct settings *settings)
         world.phase[i] = world.phase[0];
         world.phase[i].iterations = all / 10;
         if (i % 2 == 0) continue;
-        world.phase[i].kernel = earn_kernel_id("hot", 1 << 20);
+        world.phase[i].kernel = earn_kernel_id("hot", 1 << 20, 0);
         world.phase[i].kernels = COST_ATOMICS;
         world.phase[i].kernel_ns = 38e3;
         world.phase[i].factor[0] = 370;
@@ -154,7 +154,7 @@ static void named_phases(const struct settings *settings)
     world.phases = 2;
     world.phase[1] = world.phase[0];
     world.phase[1].iterations = 1;
-    world.phase[1].kernel = earn_kernel_id("long", 1 << 20);
+    world.phase[1].kernel = earn_kernel_id("long", 1 << 20, 0);
     world.phase[1].kernel_ns = 5e8;
     world.phase[1].factor[0] = 3;
     check_phases("a long kernel after many loops", &world, 1.02, 1.05, settings);

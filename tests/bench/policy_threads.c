@@ -19,7 +19,7 @@ static void *work(void *argument)
         struct earn_window *window = &worker->window;
         if (earn_launch(worker->run, worker->kernel)) {
             earn_kernel(window, worker->run, worker->kernel, COST_PLAIN, 1e9, now_ns);
-            earn_announce(worker->run, worker->kernel, COST_PLAIN, 1e9, now_ns);
+            earn_announce(worker->run, worker->kernel, now_ns);
         }
         if (earn_tick_due(worker->run, now_ns)) earn_tick(window, worker->run, now_ns);
         struct earn_copy copy = {now_ns += window->place == EARN_HOST ? 6000 : 12000, 0, 4, i & 1, true};
@@ -43,7 +43,7 @@ int main(void)
     earn_run_begin(&run, &cost, 0.02, 1000000000);
     for (int i = 0; i < THREADS; i++) {
         workers[i].run = &run;
-        workers[i].kernel = earn_kernel_id(&workers[i], 32);
+        workers[i].kernel = earn_kernel_id(&workers[i], 32, 0);
         earn_begin(&workers[i].window, &run, 4096, NULL, 1000000000);
     }
     for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, &workers[i]);

@@ -64,10 +64,8 @@ static void launch(struct running *r, const struct world_phase *phase)
     if (r->policy != WORLD_EARN) return;
     if (r->world->announces && earn_launch(&r->run, phase->kernel)) {
         for (unsigned w = 0; w < r->world->windows; w++)
-            if (r->place[w] == EARN_HOST)
-                follow(r, w,
-                       earn_kernel(&r->window[w], &r->run, phase->kernel, phase->kernels, __builtin_inf(), now(r)));
-        earn_announce(&r->run, phase->kernel, phase->kernels, __builtin_inf(), now(r));
+            follow(r, w, earn_kernel(&r->window[w], &r->run, phase->kernel, phase->kernels, __builtin_inf(), now(r)));
+        earn_announce(&r->run, phase->kernel, now(r));
     }
     if (earn_tick_due(&r->run, now(r)))
         for (unsigned w = 0; w < r->world->windows; w++)
@@ -197,7 +195,7 @@ struct world world_make(uint64_t seed)
         phase->cpu_ns = between(seed, at + 1, 500, 300000);
         phase->kernel_ns = between(seed, at + 2, 3000, 3000000);
         phase->noise = between(seed, at + 3, 0.01, 0.5);
-        phase->kernel = earn_kernel_id((const void *)(uintptr_t)(4096 * (seed * 64 + p + 1)), 1);
+        phase->kernel = earn_kernel_id((const void *)(uintptr_t)(4096 * (seed * 64 + p + 1)), 1, 0);
         phase->kernels = (enum cost_class)pick(seed, at + 5, COST_CLASSES);
         phase->launches = 1 + (unsigned)pick(seed, at + 6, 3);
         if (!pick(seed, at + 7, 3)) {

@@ -53,10 +53,10 @@ static void moved(enum earn_place place)
 
 static void tell(const char *kernel, enum cost_class class)
 {
-    uint64_t id = earn_kernel_id(kernel, 1024);
+    uint64_t id = earn_kernel_id(kernel, 1024, 0);
     if (!earn_launch(&run, id)) return;
     earn_kernel(&window, &run, id, class, INFINITY, now);
-    earn_announce(&run, id, class, INFINITY, now);
+    earn_announce(&run, id, now);
 }
 
 /* A window that a plain kernel's loop has brought to the host. */
@@ -79,8 +79,8 @@ Test(policy_earn, a_window_starts_on_the_device_and_is_tried_when_copies_would_h
         tell("plain", COST_PLAIN);
         if (loop_once(24000) == EARN_TRY_HOST) break;
     }
-    cr_assert_lt(tried, 120);
-    cr_assert_geq(window.evidence_ns, cost_round_trip_ns(&cost, 4096));
+    cr_assert_lt(tried, 200);
+    cr_assert_geq(window.evidence_ns, cost_round_trip_ns(&cost, 4096) + EARN_FIRST_NS);
     cr_assert(strstr(window.reason, "on trial"));
 }
 
@@ -139,16 +139,19 @@ Test(policy_earn, kernels_that_nothing_is_known_of_wait_for_the_budget)
     double loop_ns = 40000;
     for (int i = 0; i < 100000; i++)
         if (loop_once((uint64_t)loop_ns) != EARN_STAY) break;
-    double kernels_ns = loop_ns - 5700 - 8500, worst = (800 - 1) * kernels_ns;
+    double kernels_ns = loop_ns - 2500 - 8370, worst = (1510 - 1) * kernels_ns;
     cr_assert_geq(0.02 * (double)(now - started) + (double)EARN_CONSTANT_NS, worst * 0.9);
 }
 
 Test(policy_earn, a_launch_whose_loss_is_bounded_need_not_wait)
 {
     begin(4096);
-    uint64_t id = earn_kernel_id("few atomics", 256), started = now;
+    uint64_t id = earn_kernel_id("few atomics", 256, 0), started = now;
     for (int i = 0; i < 500; i++) {
-        if (earn_launch(&run, id)) earn_announce(&run, id, COST_ATOMICS, cost_launch_loss_ns(256, 2, 1), now);
+        if (earn_launch(&run, id)) {
+            earn_kernel(&window, &run, id, COST_ATOMICS, cost_launch_loss_ns(256, 2, 1), now);
+            earn_announce(&run, id, now);
+        }
         if (loop_once(40000) == EARN_TRY_HOST) break;
     }
     cr_assert_lt(now - started, 10000000);
@@ -202,7 +205,7 @@ Test(policy_earn, one_window_is_tried_at_a_time)
 Test(policy_earn, a_new_kernel_moves_a_settled_window_back_before_it_runs)
 {
     settle();
-    uint64_t known = earn_kernel_id("plain", 1024), hot = earn_kernel_id("hot", 1024);
+    uint64_t known = earn_kernel_id("plain", 1024, 0), hot = earn_kernel_id("hot", 1024, 0);
     cr_assert_eq(earn_kernel(&window, &run, known, COST_PLAIN, INFINITY, now), EARN_STAY);
     cr_assert_eq(earn_kernel(&window, &run, hot, COST_UNKNOWN, INFINITY, now), EARN_TO_DEVICE);
     moved(EARN_DEVICE);
@@ -213,7 +216,7 @@ Test(policy_earn, a_new_kernel_moves_a_settled_window_back_before_it_runs)
 Test(policy_earn, a_new_kernel_that_can_lose_little_does_not_move_it)
 {
     settle();
-    uint64_t memset_like = earn_kernel_id("fill", 256);
+    uint64_t memset_like = earn_kernel_id("fill", 256, 0);
     cr_assert_eq(earn_kernel(&window, &run, memset_like, COST_PLAIN, cost_launch_loss_ns(256, 1, 0), now), EARN_STAY);
 }
 
@@ -371,7 +374,11 @@ Test(policy_earn, the_turn_of_a_trial_that_is_never_copied_again_passes)
     earn_begin(&other, &run, 4096, NULL, now);
     enum earn_decision decision = EARN_STAY;
     for (int i = 0; i < 20000 && decision == EARN_STAY; i++) {
-        tell("plain", COST_PLAIN);
+        uint64_t id = earn_kernel_id("plain", 1024, 0);
+        if (earn_launch(&run, id)) {
+            earn_kernel(&other, &run, id, COST_PLAIN, INFINITY, now);
+            tell("plain", COST_PLAIN);
+        }
         struct earn_copy copy = {now += 20000, 0, 4, COST_D2H, true};
         decision = earn_copy(&other, &run, &copy);
     }
