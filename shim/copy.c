@@ -113,7 +113,7 @@ static bool copy_by_kernel(const struct copy_request *r, CUdeviceptr host, CUres
 /* The source is copied away first: the program may change it as soon as the call returns. */
 static bool copy_staged(const struct copy_request *r, CUresult *result)
 {
-    struct stage *stage = staging_take(r->context, request_bytes(r));
+    struct stage *stage = staging_take(&r->context->staging, request_bytes(r));
     if (!stage) return false;
     struct copy_request inward = *r, onward = *r;
     inward.device = (CUdeviceptr)stage->host;

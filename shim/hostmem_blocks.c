@@ -20,10 +20,10 @@ size_t hostmem_min_bytes(void)
 
 static size_t units_of(size_t bytes) { return (bytes + HOST_UNIT - 1) / HOST_UNIT; }
 
-/* Starts differ by pages, so that huge pages walked together do not meet in the same sets of the second-level cache. But
- * four blocks in a row start at the same place of a page, as libc's do: streams that cross pages together are fetched
- * ahead better, and copies between them go faster (measured: up to 10 %). Many more would not fit into the ways of the
- * first-level cache: the next four start elsewhere (18 arrays walked together: 2.6 times as fast). */
+/* Starts differ by pages, so that huge pages walked together do not meet in the same sets of the second-level cache.
+ * But four blocks in a row start at the same place of a page, as libc's do: streams that cross pages together are
+ * fetched ahead better, and copies between them go faster (measured: up to 10 %). Many more would not fit into the ways
+ * of the first-level cache: the next four start elsewhere (18 arrays walked together: 2.6 times as fast). */
 #define COLOUR_PAGE  ((size_t)4096)
 #define COLOUR_PAGES 16
 #define COLOUR_GROUP 4
@@ -34,7 +34,7 @@ static size_t colour_of(unsigned blocks, size_t alignment)
     size_t shift = blocks / COLOUR_GROUP * COLOUR_SHIFT % COLOUR_PAGE;
     return alignment >= HOST_UNIT ? 0 : (pages + shift) & ~(alignment - 1);
 }
-_Static_assert(COLOUR_PAGES * COLOUR_PAGE <= HOST_COLOUR_LARGEST, "what the cache allows for");
+_Static_assert(COLOUR_PAGES *COLOUR_PAGE <= HOST_COLOUR_LARGEST, "what the cache allows for");
 
 static void advise_huge(uintptr_t address, size_t bytes)
 {

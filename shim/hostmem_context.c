@@ -135,6 +135,6 @@ void hostmem_context_gone(CUcontext handle)
     bool entered = gone.handle && hostmem_driver_usable() && host_context_enter(handle);
     for (int i = 0; i < HOST_LANES; i++)
         if (gone.lanes[i]) lane_close(gone.lanes[i], entered);
-    if (gone.bounce) bounce_close(gone.bounce, entered);
+    staging_close(gone.staging);
     if (entered) host_context_leave();
 }

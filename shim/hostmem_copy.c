@@ -7,8 +7,10 @@
 #include "shim/hostmem_internal.h"
 #include "shim/shim.h"
 
-/* Up to here a copy out of registered memory is bounced even when it could wait. */
-#define BOUNCE_UNASKED ((size_t)64 << 10)
+/* Up to here the driver takes asynchronous pageable copies into a busy stream without waiting; larger ones may wait. */
+#define UNWAITED_MAX STAGING_LARGEST
+/* Up to here such a copy out of registered memory is staged without asking whether it could wait. */
+#define STAGED_UNASKED ((size_t)64 << 10)
 
 struct copy_run {
     struct host_context *context;
@@ -166,7 +168,7 @@ static CUresult copy_pieces(struct host_context *context, struct block *block, c
                            .request = request,
                            .idle = idle,
                            .sole = copy_is_flat(request)};
-    run.may_wait = !is_nonblocking(request) || copy_bytes(request) > HOST_BOUNCE_MAX;
+    run.may_wait = !is_nonblocking(request) || copy_bytes(request) > UNWAITED_MAX;
     uint64_t began = clock_ns();
     shim.real.cuCtxGetCurrent(&run.current);
     budget_refresh();
@@ -190,20 +192,45 @@ static CUresult copy_pieces(struct host_context *context, struct block *block, c
     return run.result;
 }
 
-/* A small copy that natively never waits, out of registered memory, when neither waiting nor the bounce memory is to be
- * had: the driver's own staging, from a copy that is pageable. */
-static bool copy_by_way_of_heap(const struct copy_request *request, CUresult *result)
+/* The request's source, row by row, close together. */
+static struct copy_request copy_packed(const struct copy_request *request, char *to)
 {
-    size_t bytes = copy_bytes(request);
-    char *heap = arena_alloc(bytes), *to = heap;
-    if (!heap) return false;
-    struct copy_request part = *request;
-    part.host = heap;
-    part.host_pitch = request->width;
-    part.host_slice = request->width * request->height;
+    struct copy_request packed = *request;
+    packed.host = to;
+    packed.host_pitch = request->width;
+    packed.host_slice = request->width * request->height;
     for (size_t slice = 0; slice < request->depth; slice++)
         for (size_t row = 0; row < request->height; row++, to += request->width)
             memcpy(to, (char *)request->host + slice * request->host_slice + row * request->host_pitch, request->width);
+    return packed;
+}
+
+/* A copy out of registered memory that natively never waits: the driver would read the source later, although the
+ * program may overwrite it as soon as the call returns. So the DMA reads a copy of it. False: nothing done. */
+static bool copy_by_way_of_staging(struct host_context *context, const struct copy_request *request, CUresult *result)
+{
+    size_t bytes = copy_bytes(request);
+    if (bytes > UNWAITED_MAX || !hostmem_driver_usable() || !host_context_enter(context->handle)) return false;
+    struct stage *stage = staging_take(&context->staging, bytes);
+    if (stage) {
+        struct copy_request part = copy_packed(request, stage->host);
+        *result = copy_enqueue(&part);
+        if (*result == CUDA_SUCCESS)
+            staging_give(stage, request->stream);
+        else
+            staging_cancel(stage);
+    }
+    host_context_leave();
+    return stage != NULL;
+}
+
+/* The same when no staging memory is to be had: the driver's own staging, from a copy that is pageable. */
+static bool copy_by_way_of_heap(const struct copy_request *request, CUresult *result)
+{
+    size_t bytes = copy_bytes(request);
+    char *heap = arena_alloc(bytes);
+    if (!heap) return false;
+    struct copy_request part = copy_packed(request, heap);
     part.async = true; /* in its stream: the per-thread synchronous form does not wait either */
     *result = copy_native(&part);
     arena_free(heap, bytes);
@@ -216,7 +243,7 @@ static bool copy_without_waiting(struct host_context *context, const struct copy
 {
     *idle = host_stream_idle(context, request->stream);
     if (*idle || !registered) return false;
-    return bounce_copy(context, request, result) || copy_by_way_of_heap(request, result);
+    return copy_by_way_of_staging(context, request, result) || copy_by_way_of_heap(request, result);
 }
 
 /* A copy that natively waits, from or to one registered piece, is the driver's own call. Lock held at the call,
@@ -255,15 +282,15 @@ static bool copy_block(const struct copy_request *request, CUresult *result)
     struct host_context *context = host_context_of(request->stream);
     bool worth = registered || (bytes >= HOSTMEM_COPY_MIN && hostmem_driver_usable());
     /* One memcpy costs less than asking whether the stream is idle. */
-    if (context && registered && is_nonblocking(request) && bytes <= BOUNCE_UNASKED &&
-        bounce_copy(context, request, result))
+    if (context && registered && is_nonblocking(request) && bytes <= STAGED_UNASKED &&
+        copy_by_way_of_staging(context, request, result))
         return true;
     if (!context || !worth || !copy_device_valid(request)) {
         *result = copy_native_counted(block, request);
         return true;
     }
     bool idle = false;
-    if (is_nonblocking(request) && bytes <= HOST_BOUNCE_MAX) {
+    if (is_nonblocking(request) && bytes <= UNWAITED_MAX) {
         if (copy_without_waiting(context, request, registered, &idle, result)) return true;
         if (!idle) { /* nothing registered: the driver stages it */
             *result = copy_native_counted(block, request);
@@ -296,7 +323,7 @@ static bool copy_foreign(const struct copy_request *request, CUresult *result)
     if (!context || !copy_device_valid(request)) return false;
     bool idle = host_stream_idle(context, request->stream);
     /* Behind a busy stream the driver takes up to this much without waiting. */
-    if (!idle && is_nonblocking(request) && bytes <= HOST_BOUNCE_MAX) return false;
+    if (!idle && is_nonblocking(request) && bytes <= UNWAITED_MAX) return false;
     *result = stage_or_native(context, request, idle);
     return true;
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "shim/host_owner.h"
 #include "shim/hostmem.h"
+#include "shim/staging.h"
 
 #define HOST_UNIT           ((size_t)2 << 20) /* a huge page; blocks start at a multiple of it, plus their colour */
 #define HOST_COLOUR_LARGEST ((size_t)64 << 10)
@@ -187,14 +188,13 @@ enum thp_mode budget_thp(void);
 #define HOST_LANES      4
 #define HOST_LANE_SLOTS 16
 struct lane;
-struct bounce;
 struct host_context {
     CUcontext handle; /* NULL: free entry */
     CUevent events[32];
     unsigned event_count; /* in the pool, not lent out */
     struct lane *lanes[HOST_LANES];
-    struct bounce *bounce;
-    size_t staged_wish; /* bytes that could have been staged before the first lane was made */
+    struct staging *staging; /* staging.c */
+    size_t staged_wish;      /* bytes that could have been staged before the first lane was made */
 };
 /* The entry of the context that `stream` belongs to (the current one for the special streams); NULL: none. Lock not
  * held. */
@@ -225,13 +225,6 @@ size_t copy_host_extent(const struct copy_request *request);
 bool copy_device_valid(const struct copy_request *request);
 /* The calls below are made with the request's bytes, none of them registered. */
 CUresult copy_native(const struct copy_request *request);
-
-/* --- hostmem_bounce.c: small copies out of registered memory behind a busy stream
- * ------------------------------------- */
-#define HOST_BOUNCE_MAX HOST_UNIT
-/* True: the source was read, the copy is enqueued, *result says how. False: nothing done. Never waits. */
-bool bounce_copy(struct host_context *context, const struct copy_request *request, CUresult *result);
-void bounce_close(struct bounce *bounce, bool driver_calls);
 
 /* --- hostmem_stage.c: pageable copies by several threads
  * -------------------------------------------------------------- */

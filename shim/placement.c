@@ -103,7 +103,7 @@ enum placement_answer placement_move(struct window *window, enum window_place pl
             tried = true;
             if (place == WINDOW_HOST) {
                 kernel_load(context);
-                staging_prepare(context);
+                staging_prepare(&context->staging);
                 moved = context->copy_kernel && window_to_host(window);
             } else {
                 moved = window_to_device(window);

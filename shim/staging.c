@@ -1,12 +1,12 @@
+#include "shim/staging.h"
 #include "shim/arena.h"
 #include "shim/shim.h"
-#include "shim/staging.h"
 
 /* Natively some 1000 copies of up to 64 KiB, or about 2 MiB of larger ones, go into a busy stream before one waits. */
 static const struct {
     size_t bytes;
     unsigned chunk, most; /* pieces made at once; pieces in all */
-} staging_classes[] = {{4096, 128, 2048}, {64 << 10, 16, 256}, {1 << 20, 2, 4}};
+} staging_classes[] = {{4096, 128, 2048}, {64 << 10, 16, 256}, {1 << 20, 2, 4}, {STAGING_LARGEST, 1, 4}};
 #define CLASSES    (sizeof staging_classes / sizeof *staging_classes)
 #define CHUNKS_MAX 16
 
@@ -19,13 +19,12 @@ struct staging {
     } classes[CLASSES];
 };
 
-static struct staging *staging_of(struct context *context)
+static struct staging *staging_of(struct staging **pool)
 {
-    struct staging *staging = __atomic_load_n(&context->staging, __ATOMIC_ACQUIRE);
+    struct staging *staging = __atomic_load_n(pool, __ATOMIC_ACQUIRE);
     if (staging) return staging;
     struct staging *fresh = arena_calloc(sizeof *fresh);
-    if (fresh &&
-        !__atomic_compare_exchange_n(&context->staging, &staging, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (fresh && !__atomic_compare_exchange_n(pool, &staging, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         arena_free(fresh, sizeof *fresh);
         return staging;
     }
@@ -75,9 +74,9 @@ static struct stage *take_one(struct staging *staging, size_t class)
     return NULL;
 }
 
-struct stage *staging_take(struct context *context, size_t bytes)
+struct stage *staging_take(struct staging **pool, size_t bytes)
 {
-    struct staging *staging = staging_of(context);
+    struct staging *staging = staging_of(pool);
     size_t class = 0;
     while (class < CLASSES && staging_classes[class].bytes < bytes) class ++;
     if (!staging || class == CLASSES) return NULL;
@@ -97,8 +96,17 @@ void staging_give(struct stage *stage, CUstream stream)
 
 void staging_cancel(struct stage *stage) { atomic_store_explicit(&stage->state, 0, memory_order_release); }
 
-void staging_prepare(struct context *context)
+void staging_prepare(struct staging **pool)
 {
-    struct staging *staging = staging_of(context);
+    struct staging *staging = staging_of(pool);
     if (staging && !staging->classes[0].count) grow(staging, 0);
+}
+
+void staging_close(struct staging *pool)
+{
+    if (!pool) return;
+    for (size_t class = 0; class < CLASSES; class ++)
+        for (int i = 0; i < CHUNKS_MAX && pool->classes[class].chunks[i]; i++)
+            arena_free(pool->classes[class].chunks[i], staging_classes[class].chunk * sizeof(struct stage));
+    arena_free(pool, sizeof *pool);
 }

@@ -35,6 +35,8 @@ static struct subject subject_of(CUdeviceptr ptr)
     return subject;
 }
 
+CUdeviceptr address_to_ask(CUdeviceptr ptr) { return subject_of(ptr).ask; }
+
 static uint64_t buffer_id(uintptr_t start)
 {
     struct buffer buffer;

@@ -19,6 +19,10 @@ static inline CUstream named_stream(CUstream stream, bool per_thread)
     return stream ? stream : default_stream(per_thread);
 }
 
+/* The address to ask the driver about instead of this one (attributes.c): windows answer as device memory, what the
+ * shim registered as the pageable memory that it is to the program; every other address is itself. Any thread. */
+CUdeviceptr address_to_ask(CUdeviceptr ptr);
+
 #define HOOKS_PARAMETERS(...) __VA_OPT__(, ) __VA_ARGS__
 /* Only the base entries declare; a twin calls its base's function. */
 #define HOOKS_DECLARE_0(name, base, parameters)                                                                        \

@@ -76,92 +76,38 @@ static CUresult memset_end(const struct memset_request *r, CUresult result)
         return memset_end(&request, forward_call);                                                                     \
     } while (0)
 
-CUresult hook_cuMemsetD8_v2(DRIVER(cuMemsetD8_v2) forward, bool per_thread, CUdeviceptr dstDevice, unsigned char uc,
-                            size_t N)
-{
-    MEMSET_FORM(dstDevice, uc, 1, N, 1, 0, default_stream(per_thread), true, forward(dstDevice, uc, N),
-                shim.real.cuMemsetD8Async(dstDevice, uc, N, default_stream(per_thread)));
-}
+/* The four entry points of one width. */
+#define MEMSET_HOOKS(bits, type)                                                                                       \
+    CUresult hook_cuMemsetD##bits##_v2(DRIVER(cuMemsetD##bits##_v2) forward, bool per_thread, CUdeviceptr to,          \
+                                       type value, size_t count)                                                       \
+    {                                                                                                                  \
+        MEMSET_FORM(to, value, bits / 8, count, 1, 0, default_stream(per_thread), true, forward(to, value, count),     \
+                    shim.real.cuMemsetD##bits##Async(to, value, count, default_stream(per_thread)));                   \
+    }                                                                                                                  \
+                                                                                                                       \
+    CUresult hook_cuMemsetD##bits##Async(DRIVER(cuMemsetD##bits##Async) forward, bool per_thread, CUdeviceptr to,      \
+                                         type value, size_t count, CUstream stream)                                    \
+    {                                                                                                                  \
+        MEMSET_FORM(to, value, bits / 8, count, 1, 0, named_stream(stream, per_thread), false,                         \
+                    forward(to, value, count, stream), forward(to, value, count, stream));                             \
+    }                                                                                                                  \
+                                                                                                                       \
+    CUresult hook_cuMemsetD2D##bits##_v2(DRIVER(cuMemsetD2D##bits##_v2) forward, bool per_thread, CUdeviceptr to,      \
+                                         size_t pitch, type value, size_t width, size_t height)                        \
+    {                                                                                                                  \
+        MEMSET_FORM(to, value, bits / 8, width, height, pitch, default_stream(per_thread), true,                       \
+                    forward(to, pitch, value, width, height),                                                          \
+                    shim.real.cuMemsetD2D##bits##Async(to, pitch, value, width, height, default_stream(per_thread)));  \
+    }                                                                                                                  \
+                                                                                                                       \
+    CUresult hook_cuMemsetD2D##bits##Async(DRIVER(cuMemsetD2D##bits##Async) forward, bool per_thread, CUdeviceptr to,  \
+                                           size_t pitch, type value, size_t width, size_t height, CUstream stream)     \
+    {                                                                                                                  \
+        MEMSET_FORM(to, value, bits / 8, width, height, pitch, named_stream(stream, per_thread), false,                \
+                    forward(to, pitch, value, width, height, stream),                                                  \
+                    forward(to, pitch, value, width, height, stream));                                                 \
+    }
 
-CUresult hook_cuMemsetD8Async(DRIVER(cuMemsetD8Async) forward, bool per_thread, CUdeviceptr dstDevice, unsigned char uc,
-                              size_t N, CUstream hStream)
-{
-    MEMSET_FORM(dstDevice, uc, 1, N, 1, 0, named_stream(hStream, per_thread), false, forward(dstDevice, uc, N, hStream),
-                forward(dstDevice, uc, N, hStream));
-}
-
-CUresult hook_cuMemsetD2D8_v2(DRIVER(cuMemsetD2D8_v2) forward, bool per_thread, CUdeviceptr dstDevice, size_t dstPitch,
-                              unsigned char uc, size_t Width, size_t Height)
-{
-    MEMSET_FORM(dstDevice, uc, 1, Width, Height, dstPitch, default_stream(per_thread), true,
-                forward(dstDevice, dstPitch, uc, Width, Height),
-                shim.real.cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, default_stream(per_thread)));
-}
-
-CUresult hook_cuMemsetD2D8Async(DRIVER(cuMemsetD2D8Async) forward, bool per_thread, CUdeviceptr dstDevice,
-                                size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
-{
-    MEMSET_FORM(dstDevice, uc, 1, Width, Height, dstPitch, named_stream(hStream, per_thread), false,
-                forward(dstDevice, dstPitch, uc, Width, Height, hStream),
-                forward(dstDevice, dstPitch, uc, Width, Height, hStream));
-}
-
-CUresult hook_cuMemsetD16_v2(DRIVER(cuMemsetD16_v2) forward, bool per_thread, CUdeviceptr dstDevice, unsigned short us,
-                             size_t N)
-{
-    MEMSET_FORM(dstDevice, us, 2, N, 1, 0, default_stream(per_thread), true, forward(dstDevice, us, N),
-                shim.real.cuMemsetD16Async(dstDevice, us, N, default_stream(per_thread)));
-}
-
-CUresult hook_cuMemsetD16Async(DRIVER(cuMemsetD16Async) forward, bool per_thread, CUdeviceptr dstDevice,
-                               unsigned short us, size_t N, CUstream hStream)
-{
-    MEMSET_FORM(dstDevice, us, 2, N, 1, 0, named_stream(hStream, per_thread), false, forward(dstDevice, us, N, hStream),
-                forward(dstDevice, us, N, hStream));
-}
-
-CUresult hook_cuMemsetD2D16_v2(DRIVER(cuMemsetD2D16_v2) forward, bool per_thread, CUdeviceptr dstDevice,
-                               size_t dstPitch, unsigned short us, size_t Width, size_t Height)
-{
-    MEMSET_FORM(dstDevice, us, 2, Width, Height, dstPitch, default_stream(per_thread), true,
-                forward(dstDevice, dstPitch, us, Width, Height),
-                shim.real.cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, default_stream(per_thread)));
-}
-
-CUresult hook_cuMemsetD2D16Async(DRIVER(cuMemsetD2D16Async) forward, bool per_thread, CUdeviceptr dstDevice,
-                                 size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
-{
-    MEMSET_FORM(dstDevice, us, 2, Width, Height, dstPitch, named_stream(hStream, per_thread), false,
-                forward(dstDevice, dstPitch, us, Width, Height, hStream),
-                forward(dstDevice, dstPitch, us, Width, Height, hStream));
-}
-
-CUresult hook_cuMemsetD32_v2(DRIVER(cuMemsetD32_v2) forward, bool per_thread, CUdeviceptr dstDevice, unsigned int ui,
-                             size_t N)
-{
-    MEMSET_FORM(dstDevice, ui, 4, N, 1, 0, default_stream(per_thread), true, forward(dstDevice, ui, N),
-                shim.real.cuMemsetD32Async(dstDevice, ui, N, default_stream(per_thread)));
-}
-
-CUresult hook_cuMemsetD32Async(DRIVER(cuMemsetD32Async) forward, bool per_thread, CUdeviceptr dstDevice,
-                               unsigned int ui, size_t N, CUstream hStream)
-{
-    MEMSET_FORM(dstDevice, ui, 4, N, 1, 0, named_stream(hStream, per_thread), false, forward(dstDevice, ui, N, hStream),
-                forward(dstDevice, ui, N, hStream));
-}
-
-CUresult hook_cuMemsetD2D32_v2(DRIVER(cuMemsetD2D32_v2) forward, bool per_thread, CUdeviceptr dstDevice,
-                               size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
-{
-    MEMSET_FORM(dstDevice, ui, 4, Width, Height, dstPitch, default_stream(per_thread), true,
-                forward(dstDevice, dstPitch, ui, Width, Height),
-                shim.real.cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, default_stream(per_thread)));
-}
-
-CUresult hook_cuMemsetD2D32Async(DRIVER(cuMemsetD2D32Async) forward, bool per_thread, CUdeviceptr dstDevice,
-                                 size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
-{
-    MEMSET_FORM(dstDevice, ui, 4, Width, Height, dstPitch, named_stream(hStream, per_thread), false,
-                forward(dstDevice, dstPitch, ui, Width, Height, hStream),
-                forward(dstDevice, dstPitch, ui, Width, Height, hStream));
-}
+MEMSET_HOOKS(8, unsigned char)
+MEMSET_HOOKS(16, unsigned short)
+MEMSET_HOOKS(32, unsigned int)

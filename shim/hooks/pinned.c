@@ -7,17 +7,7 @@
 #include "shim/report.h"
 #include "shim/window.h"
 
-static const char pageable_example[64];
-
-/* The address to ask the driver about: windows must answer as device memory, blocks that the shim registered as
- * pageable memory. */
-static void *ask_about(void *p)
-{
-    if (hostmem_owns(p) && hostmem_hides(p)) return (void *)pageable_example;
-    struct window *window = window_at((uintptr_t)p);
-    if (!window) return p;
-    return window_covers(window, (uintptr_t)p, 1) ? (void *)window->context->exemplar : (void *)pageable_example;
-}
+static void *ask_about(void *p) { return (void *)address_to_ask((CUdeviceptr)p); }
 
 static void track(CUresult result, void *p, size_t bytes, enum buffer_kind kind)
 {

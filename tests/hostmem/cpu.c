@@ -1,5 +1,5 @@
-/* CPU programs without CUDA: walks over several large arrays, copies of one, and small allocations. cpu PART: prints lines "name
- * value" (ms or ns). */
+/* CPU programs without CUDA: walks over several large arrays, copies of one, and small allocations. cpu PART: prints
+ * lines "name value" (ms or ns). */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -62,11 +62,12 @@ static void many(int count)
         arrays[k] = malloc(n * sizeof **arrays);
         for (size_t i = 0; i < n; i++) arrays[k][i] = (double)i;
     }
-    double ns = BEST(7, for (size_t i = 0; i < n; i++) {
-        double all = 0;
-        for (int k = 0; k < count; k++) all += arrays[k][i];
-        sum[i] = all;
-    });
+    double ns = BEST(
+        7, for (size_t i = 0; i < n; i++) {
+            double all = 0;
+            for (int k = 0; k < count; k++) all += arrays[k][i];
+            sum[i] = all;
+        });
     printf("sum_ms_%d %.4f\n", count, ns / 1e6);
     for (int k = 0; k < count; k++) free(arrays[k]);
     free(sum);

@@ -351,6 +351,18 @@ static CUresult attribute(void *data, CUpointer_attribute which, CUdeviceptr add
     return LOCKED(registration_of(address)) < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+static CUresult host_alloc(void **memory, size_t bytes, unsigned flags)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = register_memory(at, bytes, flags);
+    if (result == CUDA_SUCCESS)
+        *memory = at;
+    else
+        munmap(at, bytes);
+    return result;
+}
+
 void fake_start(void)
 {
     pthread_mutex_lock(&fake.lock);
@@ -363,6 +375,7 @@ void fake_start(void)
     shim.pid = getpid();
     shim.real = (struct driver){.cuMemHostRegister_v2 = register_memory,
                                 .cuMemHostUnregister = unregister_memory,
+                                .cuMemHostAlloc = host_alloc,
                                 .cuMemcpyHtoD_v2 = h2d,
                                 .cuMemcpyDtoH_v2 = d2h,
                                 .cuMemcpyHtoD_v2_ptds = h2d_own,
