@@ -24,9 +24,9 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 static uint64_t site_key(const struct report_site *site)
 {
     uint64_t hash = hash_text(0xcbf29ce484222325u, site->via);
-    bool python = site->frame_count && site->frames[0].kind == FRAME_PYTHON;
+    enum report_frame_kind kind = report_site_kind(site);
     for (size_t i = 0; i < site->frame_count; i++) {
-        if (site->frames[i].kind != (python ? FRAME_PYTHON : FRAME_PROGRAM)) continue;
+        if (site->frames[i].kind != kind) continue;
         if (!site->frames[i].function) return site->hash;
         hash = hash_text(hash, site->frames[i].function);
     }

@@ -97,6 +97,8 @@ static void module_classify(struct module *module)
     static const char *const system[] = {"libc.so", "libc-", "ld-linux", "ld-2", "libpthread", "libdl.so"};
     for (size_t i = 0; i < sizeof cuda / sizeof *cuda; i++) module->cuda |= starts_with(module->name, cuda[i]);
     for (size_t i = 0; i < sizeof system / sizeof *system; i++) module->system |= starts_with(module->name, system[i]);
+    module->interpreter =
+        starts_with(module->name, "libpython") || (module->main && starts_with(module->name, "python"));
     module->runtime = starts_with(module->name, "libcuda.so") || starts_with(module->name, "libcudart");
 }
 

@@ -23,6 +23,7 @@ struct module {
     bool cuda;              /* one of NVIDIA's libraries */
     bool runtime;           /* cuda: the driver or the runtime, which only pass calls on */
     bool system;            /* the C library and the loader */
+    bool interpreter;       /* CPython itself */
 };
 
 /* Number of the module that holds code address `pc`; 0: none (generated code), or too many modules. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "shim/arena.h"
 #include "shim/log.h"
+#include "shim/python.h"
 #include "shim/report_collect.h"
 #include "shim/report_file.h"
 #include "shim/report_timeline.h"
@@ -22,6 +23,7 @@ __attribute__((constructor(102))) static void report_loaded(void)
 {
     int kept = errno;
     report_file_start();
+    python_start();
     errno = kept;
 }
 

@@ -15,13 +15,14 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return (hash ^ 0xff) * 0x100000001b3u;
 }
 
-/* 0: a frame is unknown, so that equal texts would not mean equal places. */
+/* 0: a frame is unknown, so that equal texts would not mean equal places. Of a site in Python, its frames count. */
 static uint64_t site_key(const struct report_site *site)
 {
     uint64_t hash = 0xcbf29ce484222325u;
+    enum report_frame_kind kind = report_site_kind(site);
     for (size_t i = 0; i < site->frame_count; i++) {
         const struct report_frame *frame = &site->frames[i];
-        if (frame->kind != FRAME_PROGRAM) continue;
+        if (frame->kind != kind) continue;
         if (!frame->function || !frame->line) return 0;
         hash = hash_text(hash_text(hash, frame->function), frame->file) ^ frame->line;
     }

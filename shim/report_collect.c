@@ -10,6 +10,7 @@
 #include "shim/clock.h"
 #include "shim/log.h"
 #include "shim/modules.h"
+#include "shim/python.h"
 #include "shim/report_file.h"
 #include "shim/report_record.h"
 #include "shim/report_timeline.h"
@@ -48,6 +49,86 @@ static void frame_plain(struct report_frame *frame, uintptr_t pc, unsigned numbe
     frame->kind = module->cuda ? FRAME_CUDA : module->system ? FRAME_SYSTEM : FRAME_PROGRAM;
 }
 
+/* The Python frames stand where the first of the interpreter's does, which then are nobody's interest. */
+static unsigned python_place(const struct site *site)
+{
+    unsigned place = 0;
+    for (; place < site->depth; place++) {
+        const struct module *module = module_get(site->modules[place]);
+        if (module && module->interpreter) break;
+    }
+    return place;
+}
+
+static struct report_frame *python_frames(struct report_frame *to, const struct python_stack *python)
+{
+    for (unsigned i = 0; i < python->count; i++)
+        *to++ = (struct report_frame){.function = python->frames[i].function,
+                                      .file = python->frames[i].file,
+                                      .line = python->frames[i].line,
+                                      .kind = FRAME_PYTHON};
+    return to;
+}
+
+static enum report_frame_kind kind_under_python(const struct site *site, unsigned i, enum report_frame_kind kind)
+{
+    const struct module *module = module_get(site->modules[i]);
+    return site->python && module && module->interpreter ? FRAME_SYSTEM : kind;
+}
+
+static bool starts_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
+
+/* The runtime is usually linked into the program: its functions are told by their names, the outermost (cudaMalloc) by
+ * what it called. */
+static enum report_frame_kind frame_kind(const struct report_frame *frame, const struct report_frame *inner)
+{
+    static const char *const starts[] = {"_start", "__libc_start_main", "__libc_start_call_main", "start_thread",
+                                         "clone"};
+    if (!frame->function || frame->kind != FRAME_PROGRAM) return frame->kind;
+    if (starts_with(frame->function, "libcudart_static_") || starts_with(frame->function, "__cudart"))
+        return FRAME_CUDA;
+    if (inner && inner->kind == FRAME_CUDA && starts_with(frame->function, "cuda") && frame->function[4] >= 'A' &&
+        frame->function[4] <= 'Z')
+        return FRAME_CUDA;
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (strcmp(frame->function, starts[i]) == 0) return FRAME_SYSTEM;
+    return FRAME_PROGRAM;
+}
+
+static size_t site_frames(const struct site *site, const struct symbol *symbols, size_t count)
+{
+    size_t frames = site->python ? site->python->count : 0;
+    for (unsigned i = 0; i < site->depth; i++) {
+        const struct symbol *symbol = symbols_find(symbols, count, site->modules[i], site->frames[i]);
+        frames += symbol && symbol->count ? symbol->count : 1;
+    }
+    return frames;
+}
+
+/* As many frames as site_frames says. */
+static void site_name(struct report_frame *to, const struct site *site, const struct symbol *symbols, size_t count)
+{
+    const struct report_frame *inner = NULL;
+    unsigned python = python_place(site);
+    for (unsigned i = 0; i <= site->depth; i++) {
+        if (i == python && site->python) to = python_frames(to, site->python);
+        if (i == site->depth) break;
+        const struct symbol *symbol = symbols_find(symbols, count, site->modules[i], site->frames[i]);
+        unsigned levels = symbol && symbol->count ? symbol->count : 1;
+        for (unsigned level = 0; level < levels; level++, inner = to++) {
+            frame_plain(to, site->frames[i], site->modules[i]);
+            to->inlined = level + 1 < levels;
+            if (symbol && symbol->count) {
+                to->function = symbol->frames[level].function;
+                to->file = symbol->frames[level].file;
+                to->line = symbol->frames[level].line;
+                if (!to->inlined) to->in_function = symbol->in_function;
+            }
+            to->kind = kind_under_python(site, i, frame_kind(to, inner));
+        }
+    }
+}
+
 static void copies_take(struct report_copies *to, const struct site_copies *from)
 {
     *to = (struct report_copies){atomic_load(&from->count), atomic_load(&from->bytes), atomic_load(&from->ns)};
@@ -57,7 +138,7 @@ static bool site_take(struct report_site *to, const struct site *from)
 {
     *to = (struct report_site){.id = from->id,
                                .hash = from->hash,
-                               .frame_count = from->depth,
+                               .frame_count = from->depth + (from->python ? from->python->count : 0),
                                .moves_to_host = from->moves_to_host,
                                .moves_to_device = from->moves_to_device,
                                .saved_ns = from->saved_ns,
@@ -72,9 +153,9 @@ static bool site_take(struct report_site *to, const struct site *from)
     copies_take(&to->copies[COPIES_NATIVE_D2H], &from->native_d2h);
     copies_take(&to->copies[COPIES_ELIDED_H2D], &from->elided_h2d);
     copies_take(&to->copies[COPIES_ELIDED_D2H], &from->elided_d2h);
-    to->frames = arena_alloc(from->depth * sizeof *to->frames);
-    if (!to->frames) return false;
-    for (unsigned i = 0; i < from->depth; i++) frame_plain(&to->frames[i], from->frames[i], from->modules[i]);
+    struct report_frame *frame = to->frames = arena_alloc(to->frame_count * sizeof *to->frames);
+    if (!frame) return false;
+    site_name(frame, from, NULL, 0);
     return true;
 }
 
@@ -159,54 +240,6 @@ bool report_collect(struct report *report, const struct suppressions *suppressio
     report->move_count = timeline_moves(&report->moves);
     suppressions_apply(suppressions, report);
     return true;
-}
-
-static bool starts_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
-
-/* The runtime is usually linked into the program: its functions are told by their names, the outermost (cudaMalloc) by
- * what it called. */
-static enum report_frame_kind frame_kind(const struct report_frame *frame, const struct report_frame *inner)
-{
-    static const char *const starts[] = {"_start", "__libc_start_main", "__libc_start_call_main", "start_thread",
-                                         "clone"};
-    if (!frame->function || frame->kind != FRAME_PROGRAM) return frame->kind;
-    if (starts_with(frame->function, "libcudart_static_") || starts_with(frame->function, "__cudart"))
-        return FRAME_CUDA;
-    if (inner && inner->kind == FRAME_CUDA && starts_with(frame->function, "cuda") && frame->function[4] >= 'A' &&
-        frame->function[4] <= 'Z')
-        return FRAME_CUDA;
-    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (strcmp(frame->function, starts[i]) == 0) return FRAME_SYSTEM;
-    return FRAME_PROGRAM;
-}
-
-static size_t site_frames(const struct site *site, const struct symbol *symbols, size_t count)
-{
-    size_t frames = 0;
-    for (unsigned i = 0; i < site->depth; i++) {
-        const struct symbol *symbol = symbols_find(symbols, count, site->modules[i], site->frames[i]);
-        frames += symbol && symbol->count ? symbol->count : 1;
-    }
-    return frames;
-}
-
-static void site_name(struct report_frame *to, const struct site *site, const struct symbol *symbols, size_t count)
-{
-    const struct report_frame *inner = NULL;
-    for (unsigned i = 0; i < site->depth; i++) {
-        const struct symbol *symbol = symbols_find(symbols, count, site->modules[i], site->frames[i]);
-        unsigned levels = symbol && symbol->count ? symbol->count : 1;
-        for (unsigned level = 0; level < levels; level++, inner = to++) {
-            frame_plain(to, site->frames[i], site->modules[i]);
-            to->inlined = level + 1 < levels;
-            if (!symbol || !symbol->count) continue;
-            to->function = symbol->frames[level].function;
-            to->file = symbol->frames[level].file;
-            to->line = symbol->frames[level].line;
-            if (!to->inlined) to->in_function = symbol->in_function;
-            to->kind = frame_kind(to, inner);
-        }
-    }
 }
 
 /* Will the report say where this site is? */

@@ -121,11 +121,18 @@ uint64_t report_misuse_total(const struct report *report)
     return total;
 }
 
+enum report_frame_kind report_site_kind(const struct report_site *site)
+{
+    for (size_t i = 0; i < site->frame_count; i++)
+        if (site->frames[i].kind == FRAME_PYTHON) return FRAME_PYTHON;
+    return FRAME_PROGRAM;
+}
+
 const struct report_frame *report_site_frame(const struct report_site *site)
 {
-    for (unsigned kind = FRAME_PYTHON; kind <= FRAME_PROGRAM; kind++)
-        for (size_t i = 0; i < site->frame_count; i++)
-            if (site->frames[i].kind == kind) return &site->frames[i];
+    enum report_frame_kind kind = report_site_kind(site);
+    for (size_t i = 0; i < site->frame_count; i++)
+        if (site->frames[i].kind == kind) return &site->frames[i];
     return site->frame_count ? &site->frames[0] : NULL;
 }
 

@@ -13,7 +13,7 @@
 #define REPORT_SCHEMA 1
 
 enum report_frame_kind {
-    FRAME_PYTHON, /* of a Python program: no code address, stands before the frames that the interpreter called */
+    FRAME_PYTHON, /* of a Python program: no code address; stands where the interpreter's own frames are */
     FRAME_PROGRAM,
     FRAME_CUDA,
     FRAME_SYSTEM,
@@ -129,6 +129,8 @@ struct report_amount report_site_leaked(const struct report_site *site);
 const struct report_site *report_site_of(const struct report *report, uint32_t id);
 /* Wrong frees in all. */
 uint64_t report_misuse_total(const struct report *report);
+/* What the frames that people look for are: Python's if there are any, else the program's. */
+enum report_frame_kind report_site_kind(const struct report_site *site);
 /* The frame that people know a site by: the innermost of Python, else of the program, else of all; NULL: none. */
 const struct report_frame *report_site_frame(const struct report_site *site);
 /* Did anything of CUDA come by? */

@@ -6,11 +6,11 @@
 enum { FRAMES_SHOWN = 12, NAME_SHOWN = 120 };
 
 /* A frame as "function  file:line" or "function + offset  library", as much as is known. */
-static void write_frame(struct emitter *e, const struct report_frame *frame)
+static void write_frame(struct emitter *e, const char *before, const struct report_frame *frame)
 {
     const char *module = frame->module ? strrchr(frame->module, '/') : NULL;
     module = module ? module + 1 : frame->module;
-    emitter_text(e, "      ");
+    emitter_text(e, "      %s", before);
     if (frame->function && strlen(frame->function) > NAME_SHOWN)
         emitter_text(e, "%.*s...", NAME_SHOWN, frame->function);
     else if (frame->function)
@@ -40,7 +40,7 @@ static bool frame_shown(const struct report_frame *frame, const size_t counts[FR
 
 void text_site(struct emitter *e, const struct report_site *site)
 {
-    const struct report_frame *extension = NULL; /* the innermost one that is not in Python */
+    const struct report_frame *extension = NULL; /* by which Python got here: the innermost one that has a name */
     size_t counts[FRAME_KINDS] = {0}, shown = 0, wanted = 0;
     if (!site || site->frame_count == 0) {
         emitter_text(e, "      (call site unknown)\n");
@@ -49,17 +49,15 @@ void text_site(struct emitter *e, const struct report_site *site)
     if (site->via) emitter_text(e, "      by %s, called from\n", site->via);
     for (size_t i = 0; i < site->frame_count; i++) {
         counts[site->frames[i].kind]++;
-        if (!extension && site->frames[i].kind == FRAME_PROGRAM) extension = &site->frames[i];
+        if (site->frames[i].kind == FRAME_PROGRAM && (!extension || (!extension->function && site->frames[i].function)))
+            extension = &site->frames[i];
     }
     for (size_t i = 0; i < site->frame_count; i++) {
         if (!frame_shown(&site->frames[i], counts)) continue;
-        if (++wanted <= FRAMES_SHOWN) write_frame(e, &site->frames[i]), shown++;
+        if (++wanted <= FRAMES_SHOWN) write_frame(e, "", &site->frames[i]), shown++;
     }
     if (wanted > shown) emitter_text(e, "      ... %lu more\n", (unsigned long)(wanted - shown));
-    if (counts[FRAME_PYTHON] && extension) {
-        emitter_text(e, "      through\n");
-        write_frame(e, extension);
-    }
+    if (counts[FRAME_PYTHON] && extension) write_frame(e, "through ", extension);
 }
 
 /* The site of the most weight below `below` (or equal and later in the list): sites in falling order without a second

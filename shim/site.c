@@ -5,6 +5,7 @@
 #include "shim/arena.h"
 #include "shim/lock.h"
 #include "shim/modules.h"
+#include "shim/python.h"
 #include "shim/shim.h"
 
 enum {
@@ -25,6 +26,7 @@ struct seen {
     struct site *site;
     uint32_t offsets[SLOTS_MAX];
     uintptr_t values[SLOTS_MAX];
+    struct python_moment moment;
 };
 
 struct interned {
@@ -52,6 +54,8 @@ struct walk {
     uintptr_t values[SLOTS_MAX];
     uintptr_t pcs[SLOTS_MAX];
     uint16_t modules[SLOTS_MAX];
+    struct python_moment moment;
+    const struct python_stack *python;
 };
 
 #ifdef __x86_64__
@@ -115,7 +119,8 @@ static struct interned *interned_find(const struct walk *walk, uint64_t key, uin
 {
     struct interned *one = atomic_load_explicit(&sites.buckets[key % BUCKETS], memory_order_acquire);
     for (; one; one = atomic_load_explicit(&one->chain, memory_order_acquire))
-        if (one->key == key && one->site.via == via && one->site.depth == walk->frames &&
+        if (one->key == key && one->site.via == via && one->site.python == walk->python &&
+            one->site.depth == walk->frames &&
             memcmp(one->site.frames, walk->pcs, walk->frames * sizeof *walk->pcs) == 0 &&
             memcmp(one->site.modules, walk->modules, walk->frames * sizeof *walk->modules) == 0)
             return one;
@@ -134,6 +139,7 @@ static uint64_t site_hash(const struct site *site)
         else if (!module->system)
             hash = mix(mix(hash, module->identity), site->frames[i] - module->bias);
     }
+    if (site->python) hash = mix(hash, site->python->hash);
     return hash ? hash : 1;
 }
 
@@ -147,6 +153,7 @@ static struct interned *interned_make(const struct walk *walk, uint64_t key, uin
     if (!full) {
         site->depth = walk->frames;
         site->via = via;
+        site->python = walk->python;
         memcpy(site->frames, walk->pcs, walk->frames * sizeof *walk->pcs);
         memcpy(site->modules, walk->modules, walk->frames * sizeof *walk->modules);
     }
@@ -172,7 +179,7 @@ static struct site *walk_intern(struct walk *walk)
         memmove(walk->modules, walk->modules + walk->leading, walk->frames * sizeof *walk->modules);
     }
     if (walk->frames > walk->depth) walk->frames = walk->depth;
-    uint64_t key = via;
+    uint64_t key = mix(via, (uintptr_t)walk->python);
     for (unsigned i = 0; i < walk->frames; i++) key = mix(key, walk->pcs[i]);
     struct interned *one = interned_find(walk, key, via);
     if (one) return &one->site;
@@ -196,6 +203,7 @@ static __attribute__((noinline)) struct site *site_unwind(struct seen *seen, uin
     walk.repeatable = true;
     _Unwind_Backtrace(walk_frame, &walk);
     if (of_program && walk.leading > 0) return NULL;
+    walk.python = python_capture(&walk.moment);
     struct site *site = walk_intern(&walk);
     if (!site || !walk.repeatable || walk.slots == 0) return site;
     if (atomic_exchange_explicit(&seen->busy, 1, memory_order_acquire) != 0) return site;
@@ -205,6 +213,7 @@ static __attribute__((noinline)) struct site *site_unwind(struct seen *seen, uin
     seen->slots = walk.slots;
     memcpy(seen->offsets, walk.offsets, walk.slots * sizeof *walk.offsets);
     memcpy(seen->values, walk.values, walk.slots * sizeof *walk.values);
+    seen->moment = walk.moment;
     atomic_store_explicit(&seen->busy, 0, memory_order_release);
     return site;
 }
@@ -223,7 +232,8 @@ static inline struct site *capture(uintptr_t stack, uintptr_t caller, bool of_pr
     struct seen *seen = &sites.seen[(stack ^ caller << 7) * 0x9e3779b97f4a7c15u >> 56];
     struct site *site = NULL;
     if (atomic_exchange_explicit(&seen->busy, 1, memory_order_acquire) == 0) {
-        if (seen->stack == stack && seen->caller == caller && seen_again(seen, stack)) site = seen->site;
+        if (seen->stack == stack && seen->caller == caller && seen_again(seen, stack) && python_same(&seen->moment))
+            site = seen->site;
         atomic_store_explicit(&seen->busy, 0, memory_order_release);
     }
     return site ? site : site_unwind(seen, stack, caller, of_program);
@@ -249,4 +259,5 @@ void site_after_fork(void)
     sites.lock = (struct lock)LOCK_INITIALIZER;
     for (unsigned i = 0; i < CACHE_ENTRIES; i++) atomic_store_explicit(&sites.seen[i].busy, 0, memory_order_relaxed);
     module_after_fork();
+    python_after_fork();
 }

@@ -2,7 +2,8 @@
  *
  * A site is the calling stack (return addresses, innermost first, without the shim's own frames and without the frames
  * of CUDA libraries that lead to it), interned: equal stacks give the same pointer, and sites live as long as the
- * process. Capture costs about 0.1 us when this thread was here before with the same stack (the recorded return-address
+ * process. In a Python program the site is also where the interpreter was, since all its code shares a native stack.
+ * Capture costs about 0.1 us when this thread was here before with the same stack (the recorded return-address
  * slots are compared, no unwinding), else a few us. Symbols are looked up at report time only. Thread-safe, no lock but
  * for a new site. NULL only when out of memory; callers accept that. After SITE_MOST different sites all further ones
  * are one site without frames. */
@@ -52,13 +53,15 @@ struct site_copies {
 };
 
 struct window;
+struct python_stack;
 
 struct site {
     uint64_t hash;  /* of module and offset of each frame: the same in every run of the same program */
     uint32_t id;    /* 1, 2, ... in order of first use */
     uint32_t depth; /* frames used */
     uintptr_t frames[SITE_DEPTH_MAX];
-    uint16_t modules[SITE_DEPTH_MAX]; /* of each frame, see modules.h */
+    uint16_t modules[SITE_DEPTH_MAX];  /* of each frame, see modules.h */
+    const struct python_stack *python; /* see python.h; NULL: not called from Python, or it cannot be told */
     uint16_t via;      /* the CUDA library that asked (libcublas, ... but not the runtime); 0: the program itself */
     struct site *next; /* all sites, newest first; read by the report */
     struct site_usage usage[BUFFER_KINDS];

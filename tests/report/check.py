@@ -4,6 +4,7 @@
 check.py FOLDER [--update]: FOLDER has the built programs. Golden reports are in tests/report/golden; --update rewrites them.
 """
 import difflib
+import glob
 import json
 import os
 import re
@@ -175,6 +176,22 @@ def cplusplus_names():
     golden("names_short", run(program="names_alone").stderr)
 
 
+def python_frames():
+    """In every interpreter of this machine; those of known releases must tell all places, others must tell none."""
+    found = {sys.executable, *filter(None, (shutil.which(f"python3.{minor}", path="/usr/bin:/usr/local/bin") for minor in range(8, 20))),
+             *glob.glob(os.path.expanduser("~/.pyenv/versions/3.1*/bin/python3"))}
+    releases = {subprocess.run([python, "-c", "import sys; print(sys.version_info[1])"], stdout=subprocess.PIPE, text=True).stdout: python
+                for python in sorted(found)}
+    for release, python in sorted(releases.items()):
+        known = release.split()[:1] in (["11"], ["12"], ["13"])
+        result = subprocess.run([python, os.path.join(HERE, "python_frames.py"), *([] if known else ["unknown"])], stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, timeout=60,
+                                env={"LD_PRELOAD": os.path.join(BUILT, "libfakeshim.so"), "ZCSHIM_REPORT": "off", "PATH": os.environ["PATH"]})
+        match = re.fullmatch(r"(\d+) places, (\d+) ns\n", result.stdout)
+        expect(f"{python}: {result.stdout}", bool(match and int(match[1]) > 400) if known else result.stdout == "no frames\n")
+        expect(f"{python}: a capture takes at most 1.5 us, not {match and match[2]} ns", not match or int(match[2]) <= 1500)
+
+
 # Exit codes.
 
 def leak_exit():
@@ -276,7 +293,7 @@ def dump_on_a_signal():
 CASES = [text_of_everything, text_of_leaks_and_exit_code, silent_without_news,
          host_blocks_are_listed_and_no_leaks, destroyed_with_their_context, observe_always_tells, json_matches_its_schema,
          suppressions_hide_and_count, cuda_libraries_are_folded_and_their_own_hidden, closed_libraries_have_names,
-         without_debug_information, without_libdw, cplusplus_names, leak_exit, files, names_of_files, unwritable, full_disk,
+         without_debug_information, without_libdw, cplusplus_names, python_frames, leak_exit, files, names_of_files, unwritable, full_disk,
          closed_stderr, broken_pipe, dump_on_a_signal, forked_child_is_silent, child_that_execs_has_its_own]
 
 for case in CASES:

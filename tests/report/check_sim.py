@@ -4,6 +4,7 @@ import difflib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -93,6 +94,49 @@ expect("forgetful: and have a call site", any(frame.get("function", "").startswi
 left, report = forgetful("tidy", "churn")
 expect(f"forgetful: nothing where nothing is left {left}", not left)
 expect("routes are counted", report["statistics"]["routes_dlsym"] == 1 and report["statistics"]["routes_proc_address"] > 50)
+
+PYTHON = """import ctypes, threading
+cu = ctypes.CDLL("libcuda.so.1")
+context = ctypes.c_void_p()
+assert cu.cuInit(0) == cu.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == cu.cuCtxSetCurrent(context) == 0
+def allocate(size):
+    pointer = ctypes.c_uint64()
+    assert cu.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(size)) == 0
+def table():
+    allocate(1000)
+for _ in range(3):
+    table()
+allocate(2000)
+def other_thread():
+    cu.cuCtxSetCurrent(context)
+    allocate(4000)
+thread = threading.Thread(target=other_thread)
+thread.start()
+thread.join()
+"""
+python = next((found for name in ("python3.13", "python3.12", "python3.11") if (found := shutil.which(name, path="/usr/bin:/usr/local/bin"))), None)
+if python:
+    with tempfile.TemporaryDirectory() as folder:
+        script, path = os.path.join(folder, "forgets.py"), os.path.join(folder, "r.json")
+        with open(script, "w") as out:
+            out.write(PYTHON)
+        run(python, script, ZCSHIM_REPORT=path, ZCSHIM_REPORT_FORMAT="json", **library)
+        report = json.load(open(path))
+        text = run(os.path.join(BUILD, "zcshim"), "report", path).stdout
+        folded = run(os.path.join(BUILD, "zcshim"), "report", "--format=folded", path).stdout
+        suppressions = run(os.path.join(BUILD, "zcshim"), "suppress", path).stdout
+    found = list(errors(report, SCHEMA, SCHEMA))
+    expect(f"Python: JSON as the schema says {found}", not found)
+    stacks = {site["usage"]["device"]["live_bytes"]: [f"{frame['function']} {os.path.basename(frame['file'])}:{frame['line']}" for frame in site["frames"]
+                                                      if frame["kind"] == "python"] for site in report["sites"] if "device" in site["usage"]}
+    expect(f"Python: call sites by file and line {stacks}", stacks == {
+        3000: ["allocate forgets.py:7", "table forgets.py:9", "<module> forgets.py:11"], 2000: ["allocate forgets.py:7", "<module> forgets.py:12"],
+        4000: []})
+    expect("Python: in the text, with the extension behind", re.search(r"allocate  \S+forgets.py:7  \(Python\)\n.*\n.*\n      through \w", text))
+    expect("Python: folded from the outermost in", re.search(r"^<module>;table;allocate;\S* 3000$", folded, re.M))
+    expect("Python: suppressions by function", "leak:^allocate$" in suppressions)
+else:
+    print("skipped: no Python here whose frames are known")
 result = run(os.path.join(BUILD, "zcshim"), "check", "--runs=2", example("vector_add-shared"))
 expect(f"zcshim check vector_add: {result.stdout.strip()}", result.returncode in (0, 4, 5))
 result = run(os.path.join(BUILD, "zcshim"), "doctor", example("vector_add-shared"))

@@ -6,6 +6,7 @@
 #include "shim/buffer.h"
 #include "shim/clock.h"
 #include "shim/log.h"
+#include "shim/python.h"
 #include "shim/report.h"
 #include "shim/shim.h"
 
@@ -107,4 +108,21 @@ EXPORTED void fake_print_hash(void)
 {
     struct site *site = site_capture();
     printf("%016lx\n", (unsigned long)site->hash);
+}
+
+EXPORTED void fake_python(char *text, size_t capacity)
+{
+    struct site *site = site_capture();
+    size_t length = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; site->python && i < site->python->count && length < capacity; i++)
+        length += text_format(text + length, capacity - length, "%s %s:%u\n", site->python->frames[i].function,
+                              site->python->frames[i].file, site->python->frames[i].line);
+}
+
+EXPORTED double fake_capture_ns(int rounds)
+{
+    uint64_t start = clock_ns();
+    for (int i = 0; i < rounds; i++) fake_capture();
+    return (double)(clock_ns() - start) / rounds;
 }

@@ -21,4 +21,8 @@ void fake_copies(uintptr_t address);
 void fake_placed(uintptr_t address);
 void fake_note(const char *text);
 void fake_print_hash(void);
+/* The Python frames of this call, a line each: "function file:line". */
+void fake_python(char *text, size_t capacity);
+/* What a capture takes here, ns. */
+double fake_capture_ns(int rounds);
 #endif
