@@ -9,6 +9,16 @@ $(COPY_PTX): kernels/copy_kernels.cu kernels/copy_kernels.cuh
 	$(dir $(NVCC))ptxas -arch=sm_75 $@.new -o /dev/null
 	mv $@.new $@
 
+# The same as machine code, since compiling PTX takes a process 0.1 s and more; the last code of each generation that the toolkit knows
+# runs on all of it.
+COPY_CODE := $(BUILD)/kernels/copy_kernels.fatbin
+
+$(COPY_CODE): kernels/copy_kernels.cu kernels/copy_kernels.cuh
+	@mkdir -p $(@D)
+	codes="$$($(NVCC) --list-gpu-code)"; options=; for arch in 75 80 90 100 120; do \
+	  case "$$codes" in *sm_$$arch*) options="$$options -gencode arch=compute_$$arch,code=sm_$$arch";; esac; done; \
+	$(NVCC) -fatbin $$options -O3 -std=c++17 -I. $< -o $@
+
 # One set of objects, linked twice: with the toolkit's static runtime for GPUs, and with a shared one, which may also be
 # the simulator's.
 ZCBENCH        := $(BUILD)/zcbench
@@ -30,7 +40,7 @@ $(ZCBENCH_SHARED): $(ZCBENCH_OBJS)
 
 -include $(wildcard $(BUILD)/kernels/*.d)
 
-ALL += $(COPY_PTX) $(ZCBENCH) $(ZCBENCH_SHARED)
+ALL += $(COPY_PTX) $(COPY_CODE) $(ZCBENCH) $(ZCBENCH_SHARED)
 
 # The same kernels as host functions on the software driver, and what a device that cannot map host memory answers.
 ZCBENCH_HEADERS := $(wildcard kernels/*_kernels.cuh)

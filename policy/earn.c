@@ -1,6 +1,7 @@
 #include "earn_inside.h"
 
-#define GROUP_COPIES 64 /* a period ends after so many copies even if none repeats the anchor */
+#define UNWAITED_MOST 16 /* more asynchronous copies in a row are no part of a loop to be judged */
+#define GROUP_COPIES  64 /* a period ends after so many copies even if none repeats the anchor */
 
 /* A move back that was refused is asked for again, ever more rarely. */
 static enum earn_decision window_ask_again(struct earn_window *window)
@@ -45,6 +46,17 @@ static void window_price(struct earn_window *window, const struct cost *cost, en
     window->cached_saved_ns[direction] = cost_saved_ns(cost, direction, bytes);
 }
 
+/* On the host asynchronous copies save nothing, and between them no period ends that could be judged. */
+static enum earn_decision window_unwaited(struct earn_window *window, struct earn_run *run)
+{
+    window->unwaited++;
+    if (window->place == EARN_DEVICE) return EARN_STAY;
+    if (window->asked == EARN_TO_DEVICE) return window_ask_again(window);
+    if (window->unwaited <= 2 * window->most_unwaited + 4) return EARN_STAY;
+    window->start_ns = 0;
+    return earn_go_back(window, run, "its copies have become asynchronous", 0.5);
+}
+
 enum earn_decision earn_copy(struct earn_window *window, struct earn_run *run, const struct earn_copy *copy)
 {
     enum cost_direction direction = copy->direction;
@@ -61,11 +73,16 @@ enum earn_decision earn_copy(struct earn_window *window, struct earn_run *run, c
         window->missed_ns += window->cached_saved_ns[direction];
         window->native_ns += window->cached_native_ns[direction];
     }
-    if (window->state == EARN_FIXED || !copy->waited) return EARN_STAY;
+    if (window->state == EARN_FIXED) return EARN_STAY;
+    if (!copy->waited) return window_unwaited(window, run);
+    if (window->place == EARN_DEVICE && window->unwaited > window->most_unwaited)
+        window->most_unwaited = window->unwaited < UNWAITED_MOST ? window->unwaited : UNWAITED_MOST;
+    window->unwaited = 0;
     if (__builtin_expect(window->seeks_quiet, 0) && direction == COST_D2H && window->place == EARN_DEVICE) {
         window->seeks_quiet = false;
         window->anchor = key;
         window->start_ns = now_ns;
+        window->submitted = copy->submissions;
         window->copies_in_period = window->skip = 0;
         window->native_ns = 0;
         return EARN_STAY;
@@ -76,9 +93,12 @@ enum earn_decision earn_copy(struct earn_window *window, struct earn_run *run, c
         return window_ask_again(window);
 
     uint64_t start_ns = window->start_ns;
+    uint64_t submitted = copy->submissions - window->submitted;
     window->anchor = key;
     window->start_ns = now_ns;
     window->copies_in_period = 0;
+    window->submitted = copy->submissions;
+    if (start_ns && copy->submissions && submitted > window->most_submitted) window->most_submitted = submitted;
     if (!start_ns) return window_ask_again(window);
     return window_period(window, run, (double)(now_ns - start_ns), copies, now_ns);
 }

@@ -94,6 +94,7 @@ struct earn_copy {
     enum cost_direction direction;
     bool waited; /* it returns only after the GPU work before it (as the native form does), whether or not there was any
                   */
+    uint64_t submissions; /* launches and the like so far, of all threads; 0: not counted */
 };
 
 #define EARN_KERNEL_WORDS 32
@@ -152,8 +153,10 @@ struct earn_window {
     uint32_t busy;    /* answers EARN_BUSY in a row */
     bool seeks_quiet; /* a move was refused after a copy to the device: periods shall start with one back */
     struct periods periods;
-    double native_ns;   /* what the period's copies cost natively */
-    double mean_copies; /* of a period of the device's loop, once known; else 1 */
+    double native_ns;                   /* what the period's copies cost natively */
+    uint64_t submitted, most_submitted; /* when the period began; in any period of the epoch, 0: not counted */
+    uint32_t unwaited, most_unwaited;   /* asynchronous copies since the last that waited; most on the device */
+    double mean_copies;                 /* of a period of the device's loop, once known; else 1 */
 
     /* the device's loop as it was when the trial began; per copy */
     double usual_ns, clip_ns, mean_ns, alarm_ns, median_ns, spread_ns;

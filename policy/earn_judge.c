@@ -21,7 +21,7 @@ static double window_worst_ns(const struct earn_window *window, const struct ear
     double loss = earn_told_loss_ns(window, run);
     if (factor > PROVEN_FACTOR && earn_run_kernels_among(run, &window->proven)) factor = PROVEN_FACTOR;
     double worst = (factor - 1) * kernels_ns;
-    double launches = 1 + kernels_ns / LAUNCH_NS;
+    double launches = window->most_submitted ? (double)window->most_submitted : 1 + kernels_ns / LAUNCH_NS;
     if (launches * loss < worst) worst = launches * loss;
     /* A way back that is refused costs further periods. */
     return worst * (1 + (double)atomic_load(&run->refused) / (1 + (double)atomic_load(&run->moved)));

@@ -6,6 +6,8 @@ void earn_forget_periods(struct earn_window *window)
 {
     periods_clear(&window->periods);
     window->native_ns = 0;
+    window->most_submitted = 0;
+    window->most_unwaited = 0;
 }
 
 void earn_set_reference(struct earn_window *window, double usual_ns, double mean_ns, double high_ns)

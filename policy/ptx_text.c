@@ -37,8 +37,13 @@ bool ptx_name_same(struct ptx_name a, struct ptx_name b)
 }
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-static bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '_' || c == '$' || c == '%'; }
+
+static bool is_word(char c)
+{
+    static const bool words[256] = {
+        ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['_'] = true, ['$'] = true, ['%'] = true};
+    return words[(unsigned char)c];
+}
 
 static int hex_digit(char c)
 {
@@ -164,8 +169,35 @@ bool ptx_accept(struct ptx_cursor *c, char sign)
     return true;
 }
 
+/* Bodies are skipped without a look at their words: most of them are not asked about. */
+static bool skip_braces(struct ptx_cursor *c)
+{
+    static const bool marks[256] = {['"'] = true, ['/'] = true, ['\n'] = true, ['{'] = true, ['}'] = true};
+    const char *start = c->at;
+    size_t depth = 1;
+    while (depth) {
+        while (c->at < c->end && !marks[(unsigned char)*c->at]) c->at++;
+        if (c->at == c->end) return false;
+        char now = *c->at, next = c->at + 1 < c->end ? c->at[1] : 0;
+        if (now == '"') {
+            if (read_string(c).kind == PTX_BAD) return false;
+            continue;
+        }
+        if (now == '/' && (next == '/' || next == '*')) {
+            if (!skip_space(c)) return false;
+            continue;
+        }
+        c->line += now == '\n';
+        depth += now == '{';
+        depth -= now == '}';
+        c->at++;
+    }
+    return ptx_spend(c->budget, c->at - start);
+}
+
 bool ptx_skip_block(struct ptx_cursor *c, char open, char close)
 {
+    if (open == '{') return skip_braces(c);
     for (size_t depth = 1; depth;) {
         struct ptx_token token = ptx_next(c);
         if (token.kind == PTX_END || token.kind == PTX_BAD) return false;

@@ -4,6 +4,7 @@
 #include "shim/context.h"
 #include "shim/cost_file.h"
 #include "shim/earning.h"
+#include "shim/gate.h"
 #include "shim/kernels.h"
 #include "shim/placement.h"
 #include "shim/reach.h"
@@ -160,7 +161,8 @@ void earning_copied(struct window *window, const struct copy_request *request)
                              .offset = request->device - window->base,
                              .bytes = request->width * request->height * request->depth,
                              .direction = request->direction == COPY_H2D ? COST_H2D : COST_D2H,
-                             .waited = copy_waits(request)};
+                             .waited = copy_waits(request),
+                             .submissions = gate_work()};
     enum earn_decision decision = earn_copy(&state->earn, &earning.run, &copy);
     lock_release(&state->lock);
     if (__builtin_expect(*shim.options.trace_copies != 0, 0)) trace_copy(window, &copy);

@@ -2,9 +2,12 @@
 #include "shim/report.h"
 #include "shim/shim.h"
 
-__asm__(".section .rodata\n.balign 16\n.globl copy_kernel_ptx\n.hidden copy_kernel_ptx\ncopy_kernel_ptx:\n"
-        ".incbin \"" COPY_PTX_PATH "\"\n.byte 0\n.previous\n");
-extern const char copy_kernel_ptx[];
+#define EMBED(name, path)                                                                                              \
+    __asm__(".section .rodata\n.balign 16\n.globl " #name "\n.hidden " #name "\n" #name ":\n"                          \
+            ".incbin \"" path "\"\n.byte 0\n.previous\n");                                                             \
+    extern const char name[]
+EMBED(copy_kernel_code, COPY_KERNELS ".fatbin");
+EMBED(copy_kernel_ptx, COPY_KERNELS ".ptx");
 
 void kernel_load(struct context *context)
 {
@@ -12,7 +15,9 @@ void kernel_load(struct context *context)
     context->kernel_tried = true;
     CUmodule module;
     CUfunction function;
-    CUresult result = shim.real.cuModuleLoadData(&module, copy_kernel_ptx);
+    /* The driver compiles the text for a device, or in a driver, that the machine code is not for. */
+    CUresult result = shim.real.cuModuleLoadData(&module, copy_kernel_code);
+    if (result != CUDA_SUCCESS) result = shim.real.cuModuleLoadData(&module, copy_kernel_ptx);
     if (result == CUDA_SUCCESS) result = shim.real.cuModuleGetFunction(&function, module, "zc_copy");
     /* With lazy loading the code would else be loaded by the first launch, which may wait for running work. */
     if (result == CUDA_SUCCESS && shim.real.cuFuncLoad) result = shim.real.cuFuncLoad(function);

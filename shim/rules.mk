@@ -5,8 +5,8 @@ SHIM_LIB     := $(BUILD)/libzcshim.so
 
 $(BUILD)/obj/shim/% $(BUILD)/obj/policy/%: OBJ_CFLAGS := -D__CUDA_API_VERSION_INTERNAL -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fexceptions -fasynchronous-unwind-tables
 
-$(BUILD)/obj/shim/kernel.o: OBJ_CFLAGS += -DCOPY_PTX_PATH='"$(BUILD)/kernels/copy_kernels.ptx"'
-$(BUILD)/obj/shim/kernel.o: $(BUILD)/kernels/copy_kernels.ptx
+$(BUILD)/obj/shim/kernel.o: OBJ_CFLAGS += -DCOPY_KERNELS='"$(BUILD)/kernels/copy_kernels"'
+$(BUILD)/obj/shim/kernel.o: $(BUILD)/kernels/copy_kernels.ptx $(BUILD)/kernels/copy_kernels.fatbin
 
 $(SHIM_LIB): $(SHIM_OBJS) shim/libzcshim.map
 	@mkdir -p $(@D)

@@ -2,13 +2,14 @@
 #include "shim/arena.h"
 #include "shim/shim.h"
 
-/* Natively some 1000 copies of up to 64 KiB, or about 2 MiB of larger ones, go into a busy stream before one waits. */
+/* The driver gives out 64 KiB of pinned memory in some us, 1 MiB in more than one ms.
+ * Natively some 1000 copies of up to 64 KiB, or about 2 MiB of larger ones, go into a busy stream before one waits. */
 static const struct {
     size_t bytes;
     unsigned chunk, most; /* pieces made at once; pieces in all */
-} staging_classes[] = {{4096, 128, 2048}, {64 << 10, 16, 256}, {1 << 20, 2, 4}, {STAGING_LARGEST, 1, 4}};
+} staging_classes[] = {{4096, 16, 2048}, {64 << 10, 1, 256}, {1 << 20, 2, 4}, {STAGING_LARGEST, 1, 4}};
 #define CLASSES    (sizeof staging_classes / sizeof *staging_classes)
-#define CHUNKS_MAX 16
+#define CHUNKS_MAX 256
 
 struct staging {
     struct {

@@ -291,7 +291,7 @@ static double trace_earn(const struct trace *trace, const struct settings *setti
         const struct record *record = &trace->records[i];
         struct earn_window *window = &windows[record->window];
         now_ns += trace_step(record, trace_gap(trace, i), window->place == EARN_HOST, settings->slower);
-        struct earn_copy copy = {(uint64_t)now_ns, 0, record->bytes, record->direction, record->waited};
+        struct earn_copy copy = {(uint64_t)now_ns, 0, record->bytes, record->direction, record->waited, 0};
         enum earn_decision decision = earn_copy(window, &run, &copy);
         if (decision == EARN_STAY) continue;
         double took = cost_move_ns(&cost, decision == EARN_TRY_HOST, window->bytes);

@@ -22,7 +22,7 @@ static void *work(void *argument)
             earn_announce(worker->run, worker->kernel, now_ns);
         }
         if (earn_tick_due(worker->run, now_ns)) earn_tick(window, worker->run, now_ns);
-        struct earn_copy copy = {now_ns += window->place == EARN_HOST ? 6000 : 12000, 0, 4, i & 1, true};
+        struct earn_copy copy = {now_ns += window->place == EARN_HOST ? 6000 : 12000, 0, 4, i & 1, true, 0};
         enum earn_decision decision = earn_copy(window, worker->run, &copy);
         if (decision == EARN_STAY) continue;
         enum earn_place place = decision == EARN_TRY_HOST ? EARN_HOST : EARN_DEVICE;

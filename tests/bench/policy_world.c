@@ -54,7 +54,7 @@ static void copy(struct running *r, unsigned w, unsigned nth, enum cost_directio
         fprintf(r->trace, "%llu %u %s %llu 1 %s\n", (unsigned long long)now(r), w,
                 direction == COST_H2D ? "h2d" : "d2h", (unsigned long long)bytes, host ? "host" : "device");
     if (r->policy != WORLD_EARN) return;
-    struct earn_copy copy = {now(r), nth * bytes, bytes, direction, true};
+    struct earn_copy copy = {now(r), nth * bytes, bytes, direction, true, 0};
     follow(r, w, earn_copy(&r->window[w], &r->run, &copy));
     if (r->window[w].bar_ns > r->bar_ns[w]) r->bar_ns[w] = r->window[w].bar_ns;
 }

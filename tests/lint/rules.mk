@@ -6,7 +6,7 @@ check-lint: $(SHIM_LIB)
 # The file of the copy kernel is only named: nothing is assembled.
 check-aarch64:
 	@tests/lint/aarch64.sh $(CPPFLAGS) $(filter-out $(SAN_FLAGS),$(CFLAGS)) -D__CUDA_API_VERSION_INTERNAL -fvisibility=hidden \
-	  -ftls-model=initial-exec -fno-plt -fexceptions -fasynchronous-unwind-tables -fPIC '-DCOPY_PTX_PATH="copy_kernels.ptx"'
+	  -ftls-model=initial-exec -fno-plt -fexceptions -fasynchronous-unwind-tables -fPIC '-DCOPY_KERNELS="copy_kernels"'
 
 ifeq ($(SAN),)
 CHECKS += check-lint check-aarch64

@@ -22,7 +22,7 @@ static void begin(uint64_t bytes)
 
 static enum earn_decision copy_at(uint64_t after_ns, uint64_t offset, enum cost_direction direction)
 {
-    struct earn_copy copy = {now += after_ns, offset, 4, direction, true};
+    struct earn_copy copy = {now += after_ns, offset, 4, direction, true, 0};
     return earn_copy(&window, &run, &copy);
 }
 
@@ -195,7 +195,7 @@ Test(policy_earn, one_window_is_tried_at_a_time)
     for (int i = 0; i < 300; i++) {
         tell("plain", COST_PLAIN);
         if (loop_once(24000) == EARN_TRY_HOST) on_trial |= 1;
-        struct earn_copy copy = {now += 1000, 0, 4, COST_H2D, true};
+        struct earn_copy copy = {now += 1000, 0, 4, COST_H2D, true, 0};
         if (earn_copy(&other, &run, &copy) == EARN_TRY_HOST) on_trial |= 2;
         if (on_trial) break;
     }
@@ -281,7 +281,7 @@ Test(policy_earn, copies_that_do_not_wait_are_no_evidence_and_no_periods)
 {
     begin(4096);
     for (int i = 0; i < 5000; i++) {
-        struct earn_copy copy = {now += 5000, 0, 4, COST_H2D, false};
+        struct earn_copy copy = {now += 5000, 0, 4, COST_H2D, false, 0};
         cr_assert_eq(earn_copy(&window, &run, &copy), EARN_STAY);
     }
     cr_assert_eq(window.evidence_ns, 0);
@@ -292,7 +292,7 @@ Test(policy_earn, a_table_copied_once_a_second_is_never_tried)
 {
     begin(65536);
     for (int i = 0; i < 3600; i++) {
-        struct earn_copy copy = {now += 1000000000, 0, 65536, COST_H2D, true};
+        struct earn_copy copy = {now += 1000000000, 0, 65536, COST_H2D, true, 0};
         cr_assert_eq(earn_copy(&window, &run, &copy), EARN_STAY, "second %d", i);
     }
 }
@@ -379,7 +379,7 @@ Test(policy_earn, the_turn_of_a_trial_that_is_never_copied_again_passes)
             earn_kernel(&other, &run, id, COST_PLAIN, INFINITY, now);
             tell("plain", COST_PLAIN);
         }
-        struct earn_copy copy = {now += 20000, 0, 4, COST_D2H, true};
+        struct earn_copy copy = {now += 20000, 0, 4, COST_D2H, true, 0};
         decision = earn_copy(&other, &run, &copy);
     }
     cr_assert_eq(decision, EARN_TRY_HOST, "%s", other.reason);
@@ -393,11 +393,11 @@ Test(policy_earn, sparse_updates_of_a_large_buffer_earn_its_site_a_window)
     struct earn_sparse sparse = {0};
     cost_default(&cost);
     earn_run_begin(&run, &cost, 0.02, now);
-    struct earn_copy upload = {now, 0, 64 << 20, COST_H2D, true};
+    struct earn_copy upload = {now, 0, 64 << 20, COST_H2D, true, 0};
     earn_sparse_copy(&sparse, &cost, 64 << 20, 65536, &upload);
     cr_assert(!earn_sparse_deserves(&sparse, &run, COST_PLAIN, now));
     for (int i = 0; i < 20000; i++) {
-        struct earn_copy update = {now += 20000, 64, 64, COST_H2D, true};
+        struct earn_copy update = {now += 20000, 64, 64, COST_H2D, true, 0};
         earn_sparse_copy(&sparse, &cost, 64 << 20, 65536, &update);
     }
     now += 1000000000;
@@ -412,7 +412,7 @@ Test(policy_earn, full_updates_of_a_large_buffer_earn_nothing)
     cost_default(&cost);
     earn_run_begin(&run, &cost, 0.02, now);
     for (int i = 0; i < 20000; i++) {
-        struct earn_copy update = {now += 2000000, 0, i % 2 ? 64 : 16 << 20, COST_H2D, true};
+        struct earn_copy update = {now += 2000000, 0, i % 2 ? 64 : 16 << 20, COST_H2D, true, 0};
         earn_sparse_copy(&sparse, &cost, 16 << 20, 65536, &update);
     }
     cr_assert(!earn_sparse_deserves(&sparse, &run, COST_PLAIN, now));
@@ -439,4 +439,38 @@ Test(policy_earn, a_copy_of_a_settled_window_takes_some_ten_ns)
     cr_assert_lt(best, 60, "%.1f ns", best); /* about 8 on an idle machine; this one may be busy */
 #endif
     fprintf(stderr, "a copy of a settled window: %.1f ns\n", best);
+}
+
+Test(policy_earn, a_loss_counts_once_for_each_launch_of_a_period)
+{
+    begin(4096);
+    uint64_t id = earn_kernel_id("bounded", 65536, 0), submissions = 1;
+    double loss_ns = 500000; /* of one launch; were there as many as fit into the period, no budget would do */
+    for (int i = 0; i < 1000 && !window.moves_to_host; i++) {
+        if (earn_launch(&run, id)) {
+            earn_kernel(&window, &run, id, COST_ATOMICS, loss_ns, now);
+            earn_announce(&run, id, now);
+        }
+        submissions += 2;
+        struct earn_copy copy = {now += 40000, 0, 4, COST_D2H, true, submissions};
+        if (earn_copy(&window, &run, &copy) == EARN_TRY_HOST) moved(EARN_HOST);
+    }
+    cr_assert_eq(window.moves_to_host, 1, "%s", window.reason);
+}
+
+Test(policy_earn, a_window_whose_copies_become_asynchronous_goes_back)
+{
+    settle();
+    enum earn_decision decision = EARN_STAY;
+    unsigned copies = 0;
+    for (; copies < 20 && decision == EARN_STAY; copies++) {
+        struct earn_copy copy = {now += 70000, 0, 4, COST_D2H, false, 0};
+        decision = earn_copy(&window, &run, &copy);
+    }
+    cr_assert_eq(decision, EARN_TO_DEVICE);
+    cr_assert_leq(copies, 5);
+    moved(EARN_DEVICE);
+    cr_assert_eq(window.failures, 0, "that is no lesson");
+    cr_assert_eq(loop_once(100000000), EARN_STAY);
+    cr_assert_leq(window.lost_ns, 300000, "moves; the time without copies that wait says nothing about the host");
 }
