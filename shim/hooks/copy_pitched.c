@@ -61,9 +61,11 @@ static bool request_from_sides(struct copy_request *request, const struct side *
 /* What a pitched copy is, seen from here. */
 enum pitched { PITCHED_FORWARD, PITCHED_HOST, PITCHED_BETWEEN, PITCHED_REFUSED };
 
-static bool worth_a_look(CUdeviceptr a, CUdeviceptr b, size_t bytes)
+/* Large host blocks at any size: a forwarded copy would cost them their registration. */
+static bool worth_a_look(CUdeviceptr a, CUdeviceptr b, const void *host_a, const void *host_b, size_t bytes)
 {
-    return context_hull_has(a) || context_hull_has(b) || (bytes >= HOSTMEM_COPY_MIN && shim.options.host);
+    return context_hull_has(a) || context_hull_has(b) || hostmem_owns(host_a) || hostmem_owns(host_b) ||
+           (bytes >= HOSTMEM_COPY_MIN && shim.options.host);
 }
 
 static bool side_out_of_bounds(const struct copy_request *request, const struct side *side)
@@ -100,7 +102,8 @@ static enum pitched classify(struct copy_request *request, const struct side *to
 static enum pitched classify_2d(struct copy_request *request, const CUDA_MEMCPY2D *p, CUstream stream, bool async)
 {
     struct side to, from;
-    if (!p || !worth_a_look(p->dstDevice, p->srcDevice, p->WidthInBytes * p->Height)) return PITCHED_FORWARD;
+    if (!p || !worth_a_look(p->dstDevice, p->srcDevice, p->dstHost, p->srcHost, p->WidthInBytes * p->Height))
+        return PITCHED_FORWARD;
     *request = copy_linear(COPY_H2D, 0, NULL, p->WidthInBytes, stream, async);
     request->height = p->Height;
     bool to_linear = side_linear(&to, p->dstMemoryType, p->dstHost, p->dstDevice,
@@ -117,7 +120,8 @@ static enum pitched classify_2d(struct copy_request *request, const CUDA_MEMCPY2
 static enum pitched classify_3d(struct copy_request *request, const CUDA_MEMCPY3D *p, CUstream stream, bool async)
 {
     struct side to, from;
-    if (!p || !worth_a_look(p->dstDevice, p->srcDevice, p->WidthInBytes * p->Height * p->Depth)) return PITCHED_FORWARD;
+    if (!p || !worth_a_look(p->dstDevice, p->srcDevice, p->dstHost, p->srcHost, p->WidthInBytes * p->Height * p->Depth))
+        return PITCHED_FORWARD;
     if (p->srcLOD || p->dstLOD) return PITCHED_FORWARD;
     *request = copy_linear(COPY_H2D, 0, NULL, p->WidthInBytes, stream, async);
     request->height = p->Height;
@@ -143,9 +147,11 @@ static bool between_by_kernel(struct copy_request *request, CUresult *result)
 
 /* A forwarded copy must find large host blocks as pageable as they are to the program. `rows`: all that the side may
  * touch, and more. */
-static void host_native(CUmemorytype type, const void *host, size_t pitch, size_t rows)
+static void host_native(CUmemorytype type, const void *host, CUdeviceptr unified, size_t pitch, size_t rows)
 {
-    if (type == CU_MEMORYTYPE_HOST && hostmem_owns(host)) hostmem_make_native(host, pitch * rows, context_capturing());
+    if (type == CU_MEMORYTYPE_UNIFIED) host = (void *)unified;
+    if (type != CU_MEMORYTYPE_ARRAY && type != CU_MEMORYTYPE_DEVICE && hostmem_owns(host))
+        hostmem_make_native(host, pitch * rows, context_capturing());
 }
 
 #define ROWS_2D(side) (pCopy->side##Y + pCopy->Height + 1)
@@ -164,11 +170,11 @@ static void host_native(CUmemorytype type, const void *host, size_t pitch, size_
             return result;                                                                                             \
         }                                                                                                              \
         if (pCopy)                                                                                                     \
-            host_native(pCopy->srcMemoryType, pCopy->srcHost, pCopy->srcPitch ? pCopy->srcPitch : pCopy->WidthInBytes, \
-                        src_rows);                                                                                     \
+            host_native(pCopy->srcMemoryType, pCopy->srcHost, pCopy->srcDevice,                                        \
+                        pCopy->srcPitch ? pCopy->srcPitch : pCopy->WidthInBytes, src_rows);                            \
         if (pCopy)                                                                                                     \
-            host_native(pCopy->dstMemoryType, pCopy->dstHost, pCopy->dstPitch ? pCopy->dstPitch : pCopy->WidthInBytes, \
-                        dst_rows);                                                                                     \
+            host_native(pCopy->dstMemoryType, pCopy->dstHost, pCopy->dstDevice,                                        \
+                        pCopy->dstPitch ? pCopy->dstPitch : pCopy->WidthInBytes, dst_rows);                            \
         if (pCopy) copy_freeze_captured(captured_stream, a, b);                                                        \
         bool entered = pCopy && copy_gate_enter(a, b);                                                                 \
         if (pitched != PITCHED_BETWEEN || !between_by_kernel(&request, &result)) result = forward_call;                \

@@ -146,6 +146,18 @@ static void mode_order()
             CUDA(cudaStreamSynchronize(held.stream));
             printf("behind a busy stream %zu: old bytes %d\n", length, device_has(d + 5, old.data(), length));
         }
+        for (size_t rows : {size_t(3), size_t(40), size_t(300)}) {
+            fill(host + MIB, 2 * MIB, rows + round);
+            memcpy(old.data(), host + MIB, 2 * MIB);
+            held.hold();
+            held.let_go_in(10);
+            CUDA(cudaMemcpy2DAsync(d, 6000, host + MIB, 6500, 6000, rows, cudaMemcpyHostToDevice, held.stream));
+            memset(host + MIB, 0xee, 2 * MIB);
+            CUDA(cudaStreamSynchronize(held.stream));
+            bool good = true;
+            for (size_t y = 0; y < rows; y++) good &= device_has(d + y * 6000, old.data() + y * 6500, 6000);
+            printf("pitched behind a busy stream %zu: old bytes %d\n", rows, good);
+        }
         fill(host, bytes, round + 77);
         memcpy(old.data(), host, bytes);
         held.hold();
@@ -162,6 +174,95 @@ static void mode_order()
             printf("to the host %zu: arrived %d\n", length, memcmp(host, old.data(), length) == 0);
         }
     }
+}
+
+// Pageable memory that is not a large block of malloc's: every form, both directions, synchronous and not.
+static bool forms_arrive(char *host, size_t bytes, char *d, cudaStream_t stream)
+{
+    std::vector<char> expected(bytes);
+    bool good = true;
+    for (int async = 0; async < 2; async++) {
+        fill(host, bytes, bytes + async);
+        memcpy(expected.data(), host, bytes);
+        CUDA(async ? cudaMemcpyAsync(d, host, bytes, cudaMemcpyHostToDevice, stream)
+                   : cudaMemcpy(d, host, bytes, cudaMemcpyDefault));
+        memset(host, 0, bytes); // the source is the program's again
+        CUDA(cudaStreamSynchronize(stream));
+        good &= device_has(d, expected.data(), bytes);
+        CUDA(async ? cudaMemcpyAsync(host, d, bytes, cudaMemcpyDeviceToHost, stream)
+                   : cudaMemcpy(host, d, bytes, cudaMemcpyDefault));
+        good &= memcmp(host, expected.data(), bytes) == 0;
+        size_t pitch = 6007, width = 5003, rows = bytes / pitch;
+        CUDA(cudaMemset(d, 1, bytes));
+        CUDA(cudaDeviceSynchronize()); // a non-blocking stream would not wait for it
+        CUDA(async ? cudaMemcpy2DAsync(d, width, host, pitch, width, rows, cudaMemcpyHostToDevice, stream)
+                   : cudaMemcpy2D(d, width, host, pitch, width, rows, cudaMemcpyHostToDevice));
+        memset(host, 0, bytes);
+        CUDA(async ? cudaMemcpy2DAsync(host, pitch, d, width, width, rows, cudaMemcpyDeviceToHost, stream)
+                   : cudaMemcpy2D(host, pitch, d, width, width, rows, cudaMemcpyDeviceToHost));
+        for (size_t y = 0; y < rows; y++) {
+            good &= memcmp(host + y * pitch, expected.data() + y * pitch, width) == 0;
+            if (y + 1 < rows) good &= host[y * pitch + width] == 0 && host[(y + 1) * pitch - 1] == 0;
+        }
+        size_t slices = bytes / (600 * 1000);
+        cudaMemcpy3DParms box = {};
+        box.extent = make_cudaExtent(500, 900, slices);
+        box.kind = cudaMemcpyHostToDevice;
+        memcpy(host, expected.data(), bytes);
+        box.srcPtr = make_cudaPitchedPtr(host, 600, 500, 1000);
+        box.dstPtr = make_cudaPitchedPtr(d, 512, 500, 900);
+        CUDA(async ? cudaMemcpy3DAsync(&box, stream) : cudaMemcpy3D(&box));
+        memset(host, 0, bytes);
+        box.kind = cudaMemcpyDeviceToHost;
+        box.srcPtr = make_cudaPitchedPtr(d, 512, 500, 900);
+        box.dstPtr = make_cudaPitchedPtr(host, 600, 500, 1000);
+        CUDA(async ? cudaMemcpy3DAsync(&box, stream) : cudaMemcpy3D(&box));
+        for (size_t z = 0; z < slices; z++)
+            for (size_t y = 0; y < 900; y++)
+                good &= memcmp(host + (z * 1000 + y) * 600, expected.data() + (z * 1000 + y) * 600, 500) == 0;
+    }
+    return good;
+}
+
+static void __attribute__((noinline)) forms_on_the_stack(char *d, cudaStream_t stream)
+{
+    static const size_t bytes = 3 * MIB;
+    char host[bytes];
+    printf("stack %d\n", forms_arrive(host, bytes, d, stream));
+}
+
+static void mode_foreign()
+{
+    static char in_the_program[24 * MIB];
+    size_t bytes = 40 * MIB + 4321;
+    char *d = device(48 * MIB), name[] = "/tmp/zcshim-foreign-XXXXXX";
+    cudaStream_t streams[2];
+    CUDA(cudaStreamCreate(&streams[0]));
+    CUDA(cudaStreamCreateWithFlags(&streams[1], cudaStreamNonBlocking));
+    int file = mkstemp(name);
+    unlink(name);
+    if (ftruncate(file, 48 * MIB)) exit(9);
+    for (cudaStream_t stream : streams) {
+        for (int flags : {MAP_PRIVATE | MAP_ANONYMOUS, MAP_SHARED | MAP_ANONYMOUS, MAP_PRIVATE, MAP_SHARED}) {
+            bool named = !(flags & MAP_ANONYMOUS);
+            char *map = static_cast<char *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, named ? file : -1, 0));
+            printf("mapped %d\n", forms_arrive(map, bytes, d, stream));
+            munmap(map, bytes);
+        }
+        char *small = static_cast<char *>(malloc(3 * MIB + 100));
+        printf("below the limit %d\n", forms_arrive(small, 3 * MIB + 100, d, stream));
+        free(small);
+        printf("static %d\n", forms_arrive(in_the_program, sizeof in_the_program, d, stream));
+        forms_on_the_stack(d, stream);
+        char *fresh =
+            static_cast<char *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        CUDA(cudaMemset(d, 5, bytes));
+        CUDA(cudaMemcpy(fresh, d, bytes, cudaMemcpyDeviceToHost));
+        printf("never touched %d\n", fresh[0] == 5 && fresh[bytes / 2] == 5 && fresh[bytes - 1] == 5);
+        munmap(fresh, bytes);
+    }
+    close(file);
+    printf("last error %s\n", cudaGetErrorName(cudaGetLastError()));
 }
 
 static const char *kind_of(void *address)
@@ -352,9 +453,9 @@ int main(int argc, char **argv)
     const struct {
         const char *name;
         void (*run)();
-    } modes[] = {{"forms", mode_forms},     {"order", mode_order}, {"answers", mode_answers},
-                 {"fork", mode_fork},       {"graph", mode_graph}, {"life", mode_life},
-                 {"threads", mode_threads}, {"cut", mode_cut},     {"hole", mode_hole}};
+    } modes[] = {{"forms", mode_forms}, {"order", mode_order},    {"answers", mode_answers}, {"fork", mode_fork},
+                 {"graph", mode_graph}, {"life", mode_life},      {"threads", mode_threads}, {"cut", mode_cut},
+                 {"hole", mode_hole},   {"foreign", mode_foreign}};
     for (auto &mode : modes)
         if (argc > 1 && !strcmp(argv[1], mode.name)) return mode.run(), 0;
     return 2;

@@ -7,7 +7,7 @@ settings=${SETTINGS:-ZCSHIM_HOST=on ZCSHIM_COPY_THREADS=3 ZCSHIM_COPY_THREADS=0 
 mkdir -p "$out"
 ulimit -c 0
 failed=0
-for mode in forms order answers fork graph life threads cut hole; do
+for mode in forms order answers fork graph life threads cut hole foreign; do
 	timeout 120 "$program" $mode >"$out/$mode.bare" 2>"$out/$mode.bare.err"
 	bare=$?
 	for setting in $settings; do
@@ -24,9 +24,21 @@ for mode in forms order answers fork graph life threads cut hole; do
 		fi
 	done
 done
+# That the threads and the registrations were used at all, and are reported.
+for use in 'foreign staged by threads' 'forms copies from or to registered'; do
+	mode=${use%% *} words=${use#* }
+	rm -f "$out/report.txt"
+	timeout 120 env ZCSHIM_COPY_THREADS=2 ZCSHIM_REPORT="$out/report.txt" LD_PRELOAD="$shim" "$program" $mode >/dev/null 2>&1
+	if grep -q "[1-9].*$words" "$out/report.txt"; then
+		echo "ok      $mode is reported"
+	else
+		echo "FAILED  the report of $mode has no '$words'"
+		failed=1
+	fi
+done
 # On the simulator: each driver call that the shim makes for itself fails in turn; the program must not notice.
 for fault in $FAULTS; do
-	for mode in forms order life threads; do
+	for mode in forms order life threads foreign; do
 		timeout 120 env ZCSIM_FAULT=$fault "$program" $mode >"$out/$mode.bare" 2>"$out/$mode.bare.err"
 		bare=$?
 		timeout 120 env ZCSIM_FAULT=$fault ZCSHIM_COPY_THREADS=3 ZCSHIM_REPORT=off LD_PRELOAD="$shim" "$program" $mode \

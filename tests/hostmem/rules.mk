@@ -4,8 +4,9 @@ HOSTMEM_OBJS    := $(HOSTMEM_SOURCES:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/shim/sta
   $(BUILD)/obj/tests/hostmem/fake_driver.o $(BUILD)/obj/tests/hostmem/stubs.o
 $(BUILD)/obj/tests/hostmem/% $(BUILD)/obj/tests/unit/hostmem_% $(BUILD)/obj/tests/torture/%: OBJ_CFLAGS := -D__CUDA_API_VERSION_INTERNAL
 
-UNIT_OBJS_hostmem_copy   := $(HOSTMEM_OBJS)
-UNIT_OBJS_hostmem_blocks := $(HOSTMEM_OBJS)
+UNIT_OBJS_hostmem_copy    := $(HOSTMEM_OBJS)
+UNIT_OBJS_hostmem_blocks  := $(HOSTMEM_OBJS)
+UNIT_OBJS_hostmem_staging := $(HOSTMEM_OBJS)
 
 # Malloc programs; they do not link with anything of ours.
 HOSTMEM_PROGRAMS := matrix forks scopes resident vectors
