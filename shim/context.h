@@ -153,6 +153,7 @@ void context_note_green(CUcontext handle);
  * destruction. */
 void context_capture_began(CUstream stream, CUcontext context);
 void context_capture_ended(CUstream stream);
+void context_captures_end(CUcontext context);
 
 /* Peers: device-backed windows must be mapped for them as cuMemAlloc memory would be. */
 void context_peer_enabled(CUcontext owner, struct context *reader);
