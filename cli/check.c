@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "policy/text.h"
 
 enum { RUNS_MOST = 100, INPUT_WAIT_MS = 2000 };
 static const double CLEAR_SECONDS = 0.005; /* less is the noise of starting a process */
@@ -30,13 +31,20 @@ static struct {
     int input; /* what every run reads as stdin */
 } check = {.runs = 5, .slower = 0.02};
 
+/* A number from 0 to `most`, -1: it is none. */
+static double number(const char *text, double most)
+{
+    double value;
+    return span_number(span_of(text), &value) && value <= most ? value : -1;
+}
+
 static bool take(int count, char **arguments, int *at)
 {
     const char *value;
     if ((value = option_value("--runs", count, arguments, at)))
-        check.runs = atoi(value);
+        check.runs = (int)number(value, RUNS_MOST);
     else if ((value = option_value("--slower", count, arguments, at)))
-        check.slower = atof(value) / 100;
+        check.slower = number(value, 1000) / 100;
     else if ((value = option_value("--keep", count, arguments, at)))
         check.keep = value;
     return value != NULL;
@@ -195,10 +203,13 @@ static int say(struct outcome *bare, struct outcome *shimmed)
     bool faster = other < one * (1 - check.slower) && other < one - CLEAR_SECONDS && other < bare[0].seconds;
     bool slower =
         other > one * (1 + check.slower) && other > one + CLEAR_SECONDS && other > bare[check.runs - 1].seconds;
+    double apart = other > one ? other - one : one - other;
+    bool short_runs = apart <= CLEAR_SECONDS && apart > one * check.slower;
     printf("%s: %s, %.3f s bare, %.3f s shimmed (%+.1f %%, median of %d, spread %.0f %%)\n",
-           faster   ? "use the shim"
-           : slower ? "do not use the shim"
-                    : "no difference",
+           faster       ? "use the shim"
+           : slower     ? "do not use the shim"
+           : short_runs ? "too short to tell"
+                        : "no difference",
            results, one, other, (other / one - 1) * 100, check.runs, spread * 100);
     if (!steady)
         printf("  the bare program's own %s from run to run, so that could not be compared\n",
@@ -215,6 +226,7 @@ int command_check(int count, char **arguments)
     int at = program_find("check", count, arguments, take);
     if (at < 0) return EXIT_USAGE;
     if (check.runs < 1 || check.runs > RUNS_MOST) return usage_error("check", "--runs is 1 to %d", RUNS_MOST);
+    if (check.slower < 0) return usage_error("check", "--slower is a percentage, as 2 or 0.5");
     const char *library = library_path();
     if (!library) return EXIT_TROUBLE;
     library_unpreload();

@@ -3,6 +3,7 @@
 #define CLI_CLI_H
 #include <stdbool.h>
 #include <stddef.h>
+#include "cli/input.h"
 #include "policy/options.h"
 
 /* Exit codes of all commands; `run` and `record` give the program's. */
@@ -54,12 +55,9 @@ void library_unpreload(void);
 /* execvp with a shell's exit codes on failure. */
 int program_exec(char **arguments);
 
-/* A whole file, with a NUL behind; NULL and a message if it cannot be read. "-" is stdin. */
-char *file_read(const char *path, size_t *length);
 /* Opens a new file for an answer; "-" or NULL is stdout. -1 and a message if it exists or cannot be made. */
 int file_create(const char *path);
 
-void *must_alloc(size_t bytes);
 char *must_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Hidden behind --print: parts of man pages and completions, for the build (generate.c). */

@@ -32,14 +32,6 @@ int trouble(const char *format, ...)
     return EXIT_TROUBLE;
 }
 
-void *must_alloc(size_t bytes)
-{
-    void *block = calloc(1, bytes ? bytes : 1);
-    if (block) return block;
-    fprintf(stderr, "zcshim: out of memory\n");
-    exit(EXIT_TROUBLE);
-}
-
 char *must_format(const char *format, ...)
 {
     char *text = NULL;
@@ -63,7 +55,8 @@ const char *option_value(const char *name, int count, char **arguments, int *at)
 
 static void setting_warn(void *ctx, const char *line)
 {
-    fprintf(stderr, "zcshim: %s\n", line);
+    const char *kept = strstr(line, "; keeping "); /* here nothing goes on with the old value */
+    fprintf(stderr, "zcshim: %.*s\n", kept ? (int)(kept - line) : (int)strlen(line), line);
     *(bool *)ctx = true;
 }
 
@@ -168,28 +161,6 @@ int program_exec(char **arguments)
     int error = errno;
     trouble("%s: %s", arguments[0], strerror(error));
     return error == ENOENT ? 127 : 126;
-}
-
-char *file_read(const char *path, size_t *length)
-{
-    bool standard = strcmp(path, "-") == 0;
-    FILE *file = standard ? stdin : fopen(path, "re");
-    size_t capacity = 1 << 16, used = 0, got;
-    if (!file) return trouble("%s: %s", path, strerror(errno)), NULL;
-    char *text = must_alloc(capacity);
-    while ((got = fread(text + used, 1, capacity - used - 1, file)) > 0) {
-        used += got;
-        if (capacity - used > 1) continue;
-        char *larger = realloc(text, capacity *= 2);
-        if (!larger) exit(trouble("out of memory"));
-        text = larger;
-    }
-    bool failed = ferror(file);
-    if (!standard) fclose(file);
-    if (failed) return trouble("%s: cannot be read", path), NULL;
-    text[used] = '\0';
-    *length = used;
-    return text;
 }
 
 int file_create(const char *path)

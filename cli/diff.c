@@ -5,6 +5,10 @@
 #include <string.h>
 #include "cli/cli.h"
 #include "cli/load.h"
+#include "policy/text.h"
+#include "shim/report_words.h"
+
+enum { FRAMES_SHOWN = 3 };
 
 /* A call site in both reports; NULL where it does not occur. */
 struct pair {
@@ -52,23 +56,40 @@ static int by_growth(const void *a, const void *b)
     return grown > other_grown ? -1 : grown < other_grown;
 }
 
+static void print_frame(const struct report_frame *frame, bool line)
+{
+    if (frame->function)
+        printf("%s", frame->function);
+    else
+        printf("%s + 0x%" PRIx64, frame->module ? frame->module : "code", frame->offset);
+    if (line && frame->file) printf("  %s:%u", frame->file, frame->line);
+}
+
+/* The innermost frame that people know, and a few callers: helpers that allocate for everybody are common. */
+static void print_site(const struct report_site *site)
+{
+    const struct report_frame *first = report_site_frame(site);
+    unsigned shown = 0;
+    if (!first) printf("unknown");
+    for (size_t i = 0; i < site->frame_count && shown < FRAMES_SHOWN; i++) {
+        const struct report_frame *frame = &site->frames[i];
+        if (frame->kind != first->kind) continue;
+        if (shown++) printf(", called by ");
+        print_frame(frame, shown == 1);
+    }
+}
+
 static void print_pair(const struct pair *pair)
 {
-    const struct report_frame *frame = report_site_frame(pair->site);
     int64_t grown = pair->new_bytes - pair->old_bytes, more = pair->new_count - pair->old_count;
     if (!grown && !more) return;
-    printf("  %+" PRId64 " bytes in %+" PRId64 " buffers, %s: ", grown, more,
+    printf("  %+" PRId64 " bytes in %+" PRId64 " buffer%s, %s: ", grown, more,
+           plural((uint64_t)(more < 0 ? -more : more)),
            pair->old_count == 0   ? "new"
            : pair->new_count == 0 ? "gone"
            : grown > 0            ? "grown"
                                   : "less");
-    if (frame && frame->function)
-        printf("%s", frame->function);
-    else if (frame)
-        printf("%s + 0x%" PRIx64, frame->module ? frame->module : "code", frame->offset);
-    else
-        printf("unknown");
-    if (frame && frame->file) printf("  %s:%u", frame->file, frame->line);
+    print_site(pair->site);
     printf("\n");
 }
 
@@ -101,14 +122,15 @@ static int64_t diff_leaks(const struct report *before, const struct report *afte
 int command_diff(int count, char **arguments)
 {
     bool fail = false;
-    int64_t allowed = 0;
+    uint64_t allowed = 0;
     int at = 1;
     for (; at < count && arguments[at][0] == '-' && arguments[at][1]; at++) {
         const char *value = strchr(arguments[at], '=');
         if (strncmp(arguments[at], "--fail-on-growth", 16) != 0 || (arguments[at][16] && arguments[at] + 16 != value))
             return usage_error("diff", "unknown option %s", arguments[at]);
         fail = true;
-        if (value) allowed = atoll(value + 1);
+        if (value && !span_size(span_of(value + 1), &allowed))
+            return usage_error("diff", "%s: bytes are meant, as 4096 or 1M", arguments[at]);
     }
     if (count - at != 2) return usage_error("diff", "two reports are compared");
     const struct report *before = report_load(arguments[at]), *after = report_load(arguments[at + 1]);
@@ -121,8 +143,8 @@ int command_diff(int count, char **arguments)
         print_change(what, before->totals[kind].peak_bytes, after->totals[kind].peak_bytes);
     }
     for (unsigned i = 0; i < REPORT_STATISTICS; i++)
-        print_change(report_statistic_names[i], before->statistics[i], after->statistics[i]);
-    bool worse = grown > allowed || report_misuse_total(after) > report_misuse_total(before);
-    if (fail && worse) printf("leaks or wrong frees grew\n");
+        print_change(report_statistic_words[i], before->statistics[i], after->statistics[i]);
+    bool worse = (grown > 0 && (uint64_t)grown > allowed) || report_misuse_total(after) > report_misuse_total(before);
+    if (fail && worse) printf("leaks or wrong frees grew more than allowed\n");
     return fail && worse ? EXIT_BAD : EXIT_GOOD;
 }

@@ -38,7 +38,15 @@ FINDING(good, "ok  ", false)
 FINDING(hint, "note", false) /* it works, with a limit */
 FINDING(fault, "BAD ", true)
 
-static void remedy(const char *text) { printf("     -> %s\n", text); }
+static __attribute__((format(printf, 1, 2))) void remedy(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    printf("     -> ");
+    vprintf(format, arguments);
+    printf("\n");
+    va_end(arguments);
+}
 
 /* Runs `look` in a child, since drivers may crash; false: it did. */
 static bool look_apart(void (*look)(void))
@@ -70,14 +78,14 @@ static void look_at_device(void *driver, int ordinal)
     attribute(&registers, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, ordinal);
     attribute(&vmm, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, ordinal);
     attribute(&integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED, ordinal);
-    if (!map || !registers || !same) {
-        hint("device %d, %s: host memory cannot be %s", ordinal, name,
-             !registers ? "registered" : "used at its own address");
-        remedy("small buffers stay on this device and large copies are staged; other devices of the machine are not "
-               "affected");
-    } else if (!vmm) {
-        hint("device %d, %s: addresses cannot change what is behind them", ordinal, name);
-        remedy("ZCSHIM_MODE=always works, with buffers that stay on the host; auto leaves small buffers native");
+    if (!registers) {
+        hint("device %d, %s: host memory cannot be registered", ordinal, name);
+        remedy("nothing gets faster with it, the report works; take another device, if there is one "
+               "(CUDA_VISIBLE_DEVICES)");
+    } else if (!map || !same || !vmm) {
+        hint("device %d, %s: small buffers cannot move (%s)", ordinal, name,
+             vmm ? "host memory has another address there" : "no virtual memory management");
+        remedy("they stay on the device; large copies from and to host memory are sped up all the same");
     } else {
         good("device %d, %s: small buffers can move%s", ordinal, name,
              integrated ? " (integrated: they always live on the host)" : "");
@@ -97,12 +105,16 @@ static void look_at_driver(void)
     CUresult (*count_of)(int *) = (CUresult(*)(int *))dlsym(driver, "cuDeviceGetCount");
     int version = 0, count = 0;
     CUresult result = init && version_of && count_of ? init(0) : CUDA_ERROR_NOT_FOUND;
-    if (result != CUDA_SUCCESS || version_of(&version) != CUDA_SUCCESS || count_of(&count) != CUDA_SUCCESS ||
-        count == 0) {
+    if (result == CUDA_SUCCESS) result = version_of(&version);
+    if (result == CUDA_SUCCESS) result = count_of(&count);
+    if (result == CUDA_ERROR_NO_DEVICE || (result == CUDA_SUCCESS && count == 0)) {
+        fault("the CUDA driver sees no GPU");
+        remedy("look at nvidia-smi and CUDA_VISIBLE_DEVICES; in a container start it with --gpus all");
+        return;
+    }
+    if (result != CUDA_SUCCESS) {
         fault("the CUDA driver does not start (error %d)", (int)result);
-        remedy(result == CUDA_ERROR_NO_DEVICE
-                   ? "no GPU is visible: look at nvidia-smi and CUDA_VISIBLE_DEVICES"
-                   : "nvidia-smi says more; kernel module and library must be of one version");
+        remedy("nvidia-smi says more; kernel module and library must be of one version");
         return;
     }
     if (version < 11030) {
@@ -134,7 +146,8 @@ static void look_at_library(void)
     }
     if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
         fault("%s cannot be preloaded", library);
-        remedy("LD_PRELOAD=it /bin/true says why; it must be of this machine's kind and C library");
+        remedy("LD_PRELOAD=%s /bin/true says why; it must be built for this machine's processor and C library",
+               library);
         return;
     }
     good("%s loads", library);
@@ -150,7 +163,15 @@ static void look_at_settings(void)
     }
     if (fd >= 0) close(fd);
     const char *mode = getenv("ZCSHIM_MODE");
-    if (mode && strcmp(mode, "off") == 0) hint("ZCSHIM_MODE=off is set: the shim does nothing");
+    if (mode && strcmp(mode, "off") == 0) {
+        hint("ZCSHIM_MODE=off is set: the shim does nothing");
+        remedy("unset ZCSHIM_MODE");
+    }
+    const char *allocator = getenv("PYTORCH_CUDA_ALLOC_CONF");
+    if (allocator && strstr(allocator, "expandable_segments:True")) {
+        hint("PyTorch is told to allocate by virtual memory (expandable_segments)");
+        remedy("its buffers do not move and are not in the leak report; unset PYTORCH_CUDA_ALLOC_CONF to see them");
+    }
 }
 
 /* The program as a file. */
@@ -192,18 +213,19 @@ static void look_at_privileges(const char *path, const struct stat *status)
          setgid = (status->st_mode & S_ISGID) && status->st_gid != getgid();
     if (setuid || setgid || getxattr(path, "security.capability", NULL, 0) > 0) {
         fault("%s changes its privileges when it starts, and then nothing is preloaded", path);
-        remedy(
-            "run a copy without set-user-id and capabilities (cp drops them), or use the shim in a process it starts");
+        remedy("run a copy: cp %s /tmp/ drops set-user-id and capabilities", path);
     }
 }
 
 static void look_at_frameworks(const char *path, const struct image *image)
 {
-    if (has(image, "import jax") || has(image, "from jax") || has(image, "import tensorflow")) {
+    if (has(image, "import jax") || has(image, "from jax") || has(image, "import tensorflow") ||
+        has(image, "libtensorflow")) {
         hint("%s uses a framework with an allocator of its own (VMM)", path);
         remedy("its buffers do not move; large copies from and to host memory are sped up all the same");
     }
-    if (has(image, "import torch") || has(image, "from torch") || has(image, "import cupy")) {
+    if (has(image, "import torch") || has(image, "from torch") || has(image, "import cupy") ||
+        has(image, "libtorch_cuda")) {
         hint("%s uses a framework that packs small buffers into blocks of 2 MiB", path);
         remedy("those do not move; large copies from and to host memory are sped up all the same");
     }
@@ -235,38 +257,65 @@ static void look_at_elf(const char *path, const struct image *image)
     } else if (has(image, "libcuda.so") || has(image, "libcudart") || has(image, "libtorch") ||
                has(image, "libcublas")) {
         good("%s is dynamically linked and uses CUDA", path);
+        look_at_frameworks(path, image);
     } else {
         hint("%s does not name a CUDA library itself", path);
-        remedy("it may load one later, as interpreters do; zcshim run shows in its report whether CUDA was seen");
+        remedy("it may load one later, as interpreters do: zcshim run --report=on %s ... tells whether CUDA was seen",
+               path);
     }
+}
+
+/* Maps the file; false if it is none. */
+static bool image_open(struct image *image, const char *path, struct stat *status)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool regular = fd >= 0 && fstat(fd, status) == 0 && S_ISREG(status->st_mode);
+    int error = fd < 0 ? errno : 0;
+    image->bytes = regular ? (size_t)status->st_size : 0;
+    image->data = image->bytes ? mmap(NULL, image->bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    if (fd >= 0) close(fd);
+    errno = error;
+    return image->data != MAP_FAILED;
 }
 
 static void look_at_program(const char *name)
 {
     char *path = find_program(name);
     struct stat status;
-    struct image image = {NULL, 0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-        fault("%s: %s", path, fd < 0 ? strerror(errno) : "not a program");
+    struct image image;
+    if (!image_open(&image, path, &status)) {
+        fault("%s: %s", path, errno ? strerror(errno) : "not a program");
         remedy("give the program as you would start it");
         return;
     }
-    if (access(path, X_OK) != 0) {
+    bool elf = image.bytes > sizeof(Elf64_Ehdr) && memcmp(image.data, ELFMAG, SELFMAG) == 0;
+    bool starts = access(path, X_OK) == 0;
+    if (!starts && elf) {
+        fault("%s is not executable", path);
+        remedy("chmod +x %s", path);
+    } else if (!starts) {
         hint("%s is not executable", path);
-        remedy("if it is a script, start its interpreter with it: zcshim run python3 it");
+        remedy("if it is a script, name its interpreter first: zcshim doctor python3 %s", path);
     }
-    image.bytes = (size_t)status.st_size;
-    image.data = image.bytes ? mmap(NULL, image.bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    close(fd);
-    if (image.data == MAP_FAILED) return;
     look_at_privileges(path, &status);
-    if (image.bytes > sizeof(Elf64_Ehdr) && memcmp(image.data, ELFMAG, SELFMAG) == 0)
+    if (elf)
         look_at_elf(path, &image);
     else if (image.bytes > 2 && memcmp(image.data, "#!", 2) == 0)
         look_at_script(path, &image);
     else
         look_at_frameworks(path, &image);
+}
+
+/* The script that an interpreter is given. */
+static void look_at_arguments(int count, char **arguments)
+{
+    struct stat status;
+    struct image image;
+    for (int i = 0; i < count; i++) {
+        if (arguments[i][0] == '-' || !image_open(&image, arguments[i], &status)) continue;
+        look_at_frameworks(arguments[i], &image);
+        return;
+    }
 }
 
 int command_doctor(int count, char **arguments)
@@ -280,7 +329,10 @@ int command_doctor(int count, char **arguments)
     }
     look_at_settings();
     int at = count > 1 && strcmp(arguments[1], "--") == 0 ? 2 : 1;
-    if (at < count) look_at_program(arguments[at]);
+    if (at < count) {
+        look_at_program(arguments[at]);
+        look_at_arguments(count - at - 1, arguments + at + 1);
+    }
     printf(sick ? "it will not work here as it is\n" : "it will work\n");
     return sick ? EXIT_BAD : EXIT_GOOD;
 }

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "cli/cli.h"
+#include "cli/input.h"
 
 enum { DEPTH_MOST = 64 };
 
@@ -195,6 +195,18 @@ const char *json_string(const struct json *object, const char *key)
 {
     const struct json *value = json_get(object, key);
     return value->type == JSON_STRING ? value->string : NULL;
+}
+
+const char *json_text(const struct json *object, const char *key)
+{
+    const char *string = json_string(object, key);
+    return string ? string : "";
+}
+
+double json_number(const struct json *object, const char *key)
+{
+    const struct json *value = json_get(object, key);
+    return value->type == JSON_NUMBER ? value->number : 0;
 }
 
 bool json_bool(const struct json *object, const char *key) { return json_get(object, key)->truth; }

@@ -23,7 +23,9 @@ struct json *json_parse(char *text, size_t length, unsigned *line);
 /* A member; a null value if there is none. Never NULL. */
 const struct json *json_get(const struct json *object, const char *key);
 uint64_t json_u64(const struct json *object, const char *key);       /* also of "0x..." strings; 0 if there is none */
+double json_number(const struct json *object, const char *key);      /* 0 if there is none */
 const char *json_string(const struct json *object, const char *key); /* NULL if there is none */
+const char *json_text(const struct json *object, const char *key);   /* "" if there is none */
 bool json_bool(const struct json *object, const char *key);
 #define JSON_EACH(item, container) for (const struct json *item = (container)->first; item; item = item->next)
 #endif

@@ -107,15 +107,13 @@ static void load_events(struct report *report, const struct json *json)
     }
 }
 
-static const char *or_empty(const char *text) { return text ? text : ""; }
-
 static void load_process(struct report *report, const struct json *json)
 {
     const struct json *process = json_get(json, "process");
-    report->version = or_empty(json_string(json, "version"));
-    report->program = or_empty(json_string(process, "program"));
-    report->host = or_empty(json_string(process, "host"));
-    report->mode = or_empty(json_string(process, "mode"));
+    report->version = json_text(json, "version");
+    report->program = json_text(process, "program");
+    report->host = json_text(process, "host");
+    report->mode = json_text(process, "mode");
     report->rank = json_string(process, "rank");
     report->cuda = json_string(process, "cuda") ? json_string(process, "cuda") : "seen";
     report->running = json_bool(process, "running");

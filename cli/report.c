@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/load.h"
 #include "shim/report_suppress.h"
+#include "shim/report_words.h"
 
 enum form { FORM_TEXT, FORM_JSON, FORM_FOLDED, FORM_TRACE, FORM_HTML, FORMS };
 static const char *const form_names[FORMS] = {"text", "json", "folded", "trace", "html"};
@@ -117,18 +118,42 @@ int command_report(int count, char **arguments)
     return write_out(report);
 }
 
-static void print_suppression(const struct report_site *site)
+/* A pattern, and all that it hides among the leaks of the report. */
+struct suppression {
+    char *pattern;
+    const struct report_frame *frame;
+    struct report_amount amount;
+    bool several; /* of several lines */
+};
+
+static char *pattern_of(const struct report_frame *frame)
+{
+    const char *slash = frame->module ? strrchr(frame->module, '/') : NULL;
+    if (frame->function) return must_format("^%s$", frame->function);
+    return must_format("%s", slash ? slash + 1 : frame->module ? frame->module : "unknown");
+}
+
+static size_t suppression_add(struct suppression *list, size_t count, const struct report_site *site)
 {
     const struct report_frame *frame = report_site_frame(site);
-    const char *slash = frame && frame->module ? strrchr(frame->module, '/') : NULL;
     struct report_amount leaked = report_site_leaked(site);
-    if (!frame || !leaked.count) return;
-    printf("# %lu bytes in %lu buffers", (unsigned long)leaked.bytes, (unsigned long)leaked.count);
-    if (frame->file) printf(", %s:%u", frame->file, frame->line);
-    if (frame->function)
-        printf("\nleak:^%s$\n", frame->function);
-    else
-        printf("\nleak:%s\n", slash ? slash + 1 : frame->module ? frame->module : "unknown");
+    size_t at = 0;
+    if (!frame || !leaked.count) return count;
+    char *pattern = pattern_of(frame);
+    while (at < count && strcmp(list[at].pattern, pattern) != 0) at++;
+    if (at == count) list[count++] = (struct suppression){.pattern = pattern, .frame = frame};
+    list[at].amount.bytes += leaked.bytes;
+    list[at].amount.count += leaked.count;
+    list[at].several |= list[at].frame->line != frame->line;
+    return count;
+}
+
+static void suppression_print(const struct suppression *one)
+{
+    printf("# %lu bytes in %lu buffer%s", (unsigned long)one->amount.bytes, (unsigned long)one->amount.count,
+           plural(one->amount.count));
+    if (one->frame->file) printf(", %s:%u%s", one->frame->file, one->frame->line, one->several ? " and others" : "");
+    printf("\nleak:%s\n", one->pattern);
 }
 
 int command_suppress(int count, char **arguments)
@@ -138,7 +163,10 @@ int command_suppress(int count, char **arguments)
     if (count < 2) return usage_error("suppress", "which report?");
     struct report *report = load_all("suppress", count, arguments, 1);
     if (!report) return EXIT_TROUBLE;
-    report_merge_alike(report);
-    for (size_t i = 0; i < report->site_count; i++) print_suppression(&report->sites[i]);
+    struct suppression *list = must_alloc((report->site_count + 1) * sizeof *list);
+    size_t patterns = 0;
+    for (size_t i = 0; i < report->site_count; i++) patterns = suppression_add(list, patterns, &report->sites[i]);
+    for (size_t i = 0; i < patterns; i++) suppression_print(&list[i]);
+    free(list);
     return EXIT_GOOD;
 }

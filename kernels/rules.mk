@@ -25,7 +25,7 @@ ZCBENCH        := $(BUILD)/zcbench
 ZCBENCH_SHARED := $(BUILD)/kernels/zcbench-shared
 ZCBENCH_CU     := $(patsubst kernels/%.cu,$(BUILD)/kernels/%.o,$(wildcard kernels/zcbench*.cu))
 ZCBENCH_OBJS   := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kernels/zcbench*.c)) $(ZCBENCH_CU)
-ZCBENCH_OBJS   += $(BUILD)/obj/policy/cost.o $(BUILD)/obj/policy/text.o $(BUILD)/obj/cli/json.o
+ZCBENCH_OBJS   += $(BUILD)/obj/policy/cost.o $(BUILD)/obj/policy/text.o $(BUILD)/obj/cli/json.o $(BUILD)/obj/cli/input.o
 ZCBENCH_LINK    = $(NVCC) $(addprefix -Xcompiler=,$(SAN_FLAGS)) $(ZCBENCH_OBJS) -lm
 
 $(ZCBENCH_CU): $(BUILD)/kernels/%.o: kernels/%.cu
@@ -72,4 +72,4 @@ doc-kernels: $(ZCBENCH)
 
 UNIT_OBJS_kernels_decide := $(BUILD)/obj/kernels/zcbench_decide.o
 UNIT_OBJS_kernels_output := $(patsubst %,$(BUILD)/obj/kernels/zcbench_%.o,decide export load map plot report svg) \
-  $(BUILD)/obj/cli/json.o
+  $(BUILD)/obj/cli/json.o $(BUILD)/obj/cli/input.o

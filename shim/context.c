@@ -106,14 +106,14 @@ static void set_up(struct context *context)
         !attribute(device, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) ||
         !attribute(device, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED) ||
         !attribute(device, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM)) {
-        report_note("device %d cannot map registered host memory at its own address: everything stays native", device);
+        report_note("device %d cannot map registered host memory at its own address: small buffers stay native", device);
         return;
     }
     bool vmm = attribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
     size_t table_bytes = CONTEXT_UNITS * sizeof *context->units;
     CUdeviceptr base = 0;
     if (!vmm || real->cuMemAddressReserve(&base, CONTEXT_RESERVE, WINDOW_UNIT, 0, 0) != CUDA_SUCCESS) {
-        report_note("device %d has no virtual memory management: everything stays native", device);
+        report_note("device %d has no virtual memory management: small buffers stay native", device);
         return;
     }
     context->units = arena_calloc(table_bytes);
@@ -137,7 +137,7 @@ static void set_up(struct context *context)
     if (!window_probe(context)) {
         context->support = shim.options.mode == MODE_ALWAYS ? CONTEXT_HOST_ONLY : CONTEXT_NATIVE;
         report_note("device %d: memory at a fixed address cannot change its backing with this driver: %s", device,
-                    context->support == CONTEXT_NATIVE ? "everything stays native" : "small buffers stay on the host");
+                    context->support == CONTEXT_NATIVE ? "small buffers stay native" : "small buffers stay on the host");
     }
 }
 

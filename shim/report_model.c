@@ -8,6 +8,12 @@ const char *const report_statistic_names[REPORT_STATISTICS] = {
 #undef STAT
 };
 
+const char *const report_statistic_words[REPORT_STATISTICS] = {
+#define STAT(name, unit, what) what,
+#include "shim/stats.def"
+#undef STAT
+};
+
 const char *const report_kind_names[BUFFER_KINDS] = {"device", "pool", "managed", "pinned", "registered", "host"};
 
 const char *const report_copies_names[REPORT_COPIES] = {"native_h2d", "native_d2h", "elided_h2d", "elided_d2h"};

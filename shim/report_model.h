@@ -81,7 +81,8 @@ enum report_statistic {
 #undef STAT
     REPORT_STATISTICS
 };
-extern const char *const report_statistic_names[REPORT_STATISTICS];
+extern const char *const report_statistic_names[REPORT_STATISTICS]; /* "copies_h2d_elided", ... */
+extern const char *const report_statistic_words[REPORT_STATISTICS]; /* the same for people */
 extern const char *const report_kind_names[BUFFER_KINDS];    /* "device", "pool", ... */
 extern const char *const report_misuse_names[MISUSE_KINDS];  /* "double_free", ... */
 extern const char *const report_misuse_words[MISUSE_KINDS];  /* the same for people */

@@ -129,30 +129,24 @@ static void write_placed(struct emitter *e, const struct report *report)
 
 static void write_statistics(struct emitter *e, const struct report *report)
 {
-    static const struct {
-        enum report_statistic statistic;
-        const char *what;
-        enum { COUNT, BYTES, TIME } unit;
-    } lines[] = {
+    enum unit { COUNT, BYTES, TIME };
+    static const enum unit units[REPORT_STATISTICS] = {
 #define STAT(name, measure, what)                                                                                      \
-    {STATISTIC_##name, what,                                                                                           \
-     sizeof(measure) == sizeof "ns"           ? TIME                                                                   \
-     : measure[0] == 'b' && measure[1] == 'y' ? BYTES                                                                  \
-                                              : COUNT},
+    sizeof(measure) == sizeof "ns" ? TIME : measure[0] == 'b' && measure[1] == 'y' ? BYTES : COUNT,
 #include "shim/stats.def"
 #undef STAT
     };
     char number[NUMBER_MAX];
     bool any = false;
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        uint64_t value = report->statistics[lines[i].statistic];
+    for (unsigned i = 0; i < REPORT_STATISTICS; i++) {
+        uint64_t value = report->statistics[i];
         if (!value) continue;
         if (!any) emitter_text(e, "\n  What the shim did and saw\n");
         any = true;
-        if (lines[i].unit == COUNT) text_format(number, sizeof number, "%lu", (unsigned long)value);
-        if (lines[i].unit == BYTES) bytes_text(number, value);
-        if (lines[i].unit == TIME) time_text(number, value);
-        emitter_text(e, "    %10s  %s\n", number, lines[i].what);
+        if (units[i] == COUNT) text_format(number, sizeof number, "%lu", (unsigned long)value);
+        if (units[i] == BYTES) bytes_text(number, value);
+        if (units[i] == TIME) time_text(number, value);
+        emitter_text(e, "    %10s  %s\n", number, report_statistic_words[i]);
     }
 }
 

@@ -64,7 +64,7 @@ def run_sets_and_keeps():
     expect("a program that cannot run", zcshim("run", "/etc/passwd").returncode == 126)
     expect("its own options are left to the program", zcshim("run", "sh", "-c", "echo $1", "sh", "--help").stdout == "--help\n")
     result = zcshim("run", "--mode=sometimes", "true")
-    expect("a bad value is told before anything runs", result.returncode == 2 and "sometimes" in result.stderr)
+    expect("a bad value is told before anything runs", result.returncode == 2 and "sometimes" in result.stderr and "keeping" not in result.stderr)
     expect("an unknown option too", zcshim("run", "--moda=auto", "true").returncode == 2)
     expect("no program", zcshim("run").returncode == 2)
     result = zcshim("run", "true", ZCSHIM_LIB="/no/such")
@@ -90,6 +90,7 @@ def check_compares():
     result = check("date +%N")
     expect("results that change by themselves", result.returncode == 5 and "from run to run" in result.stdout)
     expect("a program that is not there", zcshim("check", "/no/such").returncode == 3)
+    expect("what is no number", zcshim("check", "--slower=x", "true").returncode == 2 and zcshim("check", "--runs=3x", "true").returncode == 2)
     check("echo kept", "--keep=kept")
     expect("outputs are kept", read("kept/bare-1.stdout") == "kept\n")
 
@@ -203,12 +204,17 @@ def mutated_reports_never_crash():
 def diff_compares():
     less, more = report_file("less.json", "leak"), report_file("more.json", "leak", "copies", "twice")
     result = zcshim("diff", less, more)
-    expect("growth is shown", "+1048576 bytes in +1 buffers, new: make_table" in result.stdout and result.returncode == 0)
+    expect("growth is shown, with callers", re.search(r"\+1048576 bytes in \+1 buffer, new: make_table  \S+:17, called by run, called by main\n", result.stdout)
+           and result.returncode == 0)
+    expect("statistics in words", re.search(r"^copies left to the driver: 0 -> 30000$", result.stdout, re.M))
     expect("fails on growth", zcshim("diff", "--fail-on-growth", less, more).returncode == 1)
     expect("not on less", zcshim("diff", "--fail-on-growth", more, less).returncode == 0)
     expect("not on the same", zcshim("diff", "--fail-on-growth", less, less).returncode == 0)
     grown = report_file("grown.json", "leak", "copies")
     expect("some growth may be allowed", zcshim("diff", "--fail-on-growth=2000000", less, grown).returncode == 0)
+    expect("with a unit", zcshim("diff", "--fail-on-growth=2M", less, grown).returncode == 0)
+    expect("and not less", zcshim("diff", "--fail-on-growth=1000K", less, grown).returncode == 1)
+    expect("what is no size", zcshim("diff", "--fail-on-growth=much", less, grown).returncode == 2)
     expect("two are needed", zcshim("diff", less).returncode == 2)
 
 
@@ -226,6 +232,9 @@ def options_tell_origins():
 def suppress_writes_what_hides():
     path = report_file("leaks.json", "leak")
     text = zcshim("suppress", path).stdout
+    expect("with its bytes", "# 3145728 bytes in 3 buffers, tests/report/program.c:17\n" in text)
+    both = zcshim("suppress", report_file("two.json", "leak", "copies")).stdout
+    expect("once a function", both.count("leak:^make_table$") == 1 and "# 4194304 bytes in 4 buffers" in both)
     expect("one line a function", re.findall(r"^leak:.*", text, re.M) == ["leak:^make_table$", "leak:^inlined_maker$"])
     with open(os.path.join(scratch.name, "suppressions"), "w") as out:
         out.write(text)

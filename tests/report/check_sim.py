@@ -139,8 +139,51 @@ else:
     print("skipped: no Python here whose frames are known")
 result = run(os.path.join(BUILD, "zcshim"), "check", "--runs=2", example("vector_add-shared"))
 expect(f"zcshim check vector_add: {result.stdout.strip()}", result.returncode in (0, 4, 5))
+
+
+def doctor(what, finding, remedy, *arguments, code=0, **settings):
+    """A finding and the line below it."""
+    result = run(os.path.join(BUILD, "zcshim"), "doctor", *(arguments or [example("vector_add-shared")]), **settings)
+    expect(f"doctor: {what}", result.returncode == code and re.search(rf"^{finding}.*\n     -> .*{remedy}", result.stdout, re.M))
+    if not result.stdout.endswith("it will work\n" if code == 0 else "it will not work here as it is\n"):
+        expect(f"doctor: {what}: the verdict, not {result.stdout}", False)
+
+
+def driver_of(folder, version):
+    """A libcuda that starts, says its version and has a device."""
+    source = f"int cuInit(unsigned f) {{ return {100 if not version else 0}; }} int cuDriverGetVersion(int *v) {{ *v = {version}; return 0; }}" \
+             "int cuDeviceGetCount(int *n) { *n = 1; return 0; }"
+    os.makedirs(folder)
+    subprocess.run(["gcc", "-shared", "-xc", "-", "-o", folder + "/libcuda.so.1"], input=source, text=True, check=True)
+    return folder
+
+
 result = run(os.path.join(BUILD, "zcshim"), "doctor", example("vector_add-shared"))
-expect("zcshim doctor: it will work", result.returncode == 0 and result.stdout.endswith("it will work\n"))
-print(result.stdout)
+expect("zcshim doctor: it will work", result.returncode == 0 and result.stdout.endswith("it will work\n") and "note" not in result.stdout)
+doctor("no device", "BAD  the CUDA driver sees no GPU", "CUDA_VISIBLE_DEVICES", code=1, ZCSIM_DEVICES=0)
+doctor("no move support", "note device 0, .*no virtual memory management", "large copies .* sped up", ZCSIM_VMM=0)
+doctor("host memory at another address", "note device 0, .*another address", "large copies .* sped up", ZCSIM_CAN_MAP_HOST=0)
+doctor("no registration", "note device 0, .*cannot be registered", "the report works", ZCSIM_REGISTER=0)
+doctor("mode off", "note ZCSHIM_MODE=off", "unset ZCSHIM_MODE", ZCSHIM_MODE="off")
+doctor("PyTorch by VMM", "note PyTorch is told", "unset", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+with tempfile.TemporaryDirectory() as folder:
+    os.mkdir(folder + "/none")
+    open(folder + "/none/libcuda.so.1", "w").close()
+    doctor("no driver", "BAD  no CUDA driver", "install the NVIDIA driver", code=1, LD_LIBRARY_PATH=folder + "/none")
+    doctor("an old driver", r"BAD  the driver is of CUDA 11\.2", r"11\.3 or later", code=1, LD_LIBRARY_PATH=driver_of(folder + "/old", 11020))
+    doctor("a driver that sees no device", "BAD  the CUDA driver sees no GPU", "nvidia-smi", code=1, LD_LIBRARY_PATH=driver_of(folder + "/blind", 0))
+    script = os.path.join(folder, "train.py")
+    with open(script, "w") as out:
+        out.write("import jax\n")
+    doctor("a script of a framework with VMM", "note .*train.py uses a framework", "large copies", "python3", script)
+    doctor("a script that is not executable", "note .*train.py is not executable", f"zcshim doctor python3 {script}", script)
+    copy = os.path.join(folder, "copy")
+    shutil.copy(example("vector_add-shared"), copy)
+    os.chmod(copy, 0o644)
+    doctor("a program that is not executable", "BAD  .*copy is not executable", "chmod", copy, code=1)
+    if os.getuid() == 0:
+        os.chown(copy, 65534, 65534)
+        os.chmod(copy, 0o4755)
+        doctor("a set-user-id program", "BAD  .*copy changes its privileges", f"cp {copy} ", copy, code=1)
 print(f"reports on the software driver: {passed} passed, {failed} failed")
 sys.exit(1 if failed else 0)
