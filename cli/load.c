@@ -48,6 +48,7 @@ static void load_site(struct report_site *site, const struct json *json)
                                  .moves_to_device = json_u64(json, "moves_to_device"),
                                  .saved_ns = json_u64(json, "saved_ns_estimate"),
                                  .lost_ns = json_u64(json, "lost_ns_estimate"),
+                                 .savable_ns = json_u64(json, "savable_ns_estimate"),
                                  .reason = json_string(json, "reason"),
                                  .on_host = json_bool(json, "on_host"),
                                  .native_only = json_bool(json, "native_only"),

@@ -1,7 +1,7 @@
 # The zcshim command, its man pages and completions, installation and the Debian package.
 CLI_SOURCES := $(wildcard cli/*.c)
 CLI_OBJS    := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o) $(addprefix $(BUILD)/obj/shim/,emitter.o text.o arena.o report_model.o \
-  report_text.o report_text_leaks.o report_text_site.o report_words.o report_json.o report_alike.o report_suppress.o) $(addprefix $(BUILD)/obj/policy/,options.o text.o)
+  report_text.o report_advice.o report_text_leaks.o report_text_site.o report_words.o report_json.o report_alike.o report_suppress.o) $(addprefix $(BUILD)/obj/policy/,options.o text.o cost.o)
 CLI         := $(BUILD)/zcshim
 CLI_DIR     := $(BUILD)/cli
 CLI_MADE    := $(addprefix $(CLI_DIR)/,zcshim.1 libzcshim.7 zcshim.bash _zcshim)

@@ -36,6 +36,8 @@ void earning_start(void)
 
 static bool at_work(void) { return atomic_load_explicit(&earning.started, memory_order_acquire) == 2; }
 
+const struct cost *earning_cost(void) { return at_work() ? &earning.cost : NULL; }
+
 bool earning_initial(struct site *site, size_t bytes, enum window_place *place)
 {
     struct window *last = site ? site->windows : NULL;

@@ -12,6 +12,9 @@
 /* Reads the cost table; once, in mode auto, when the first context is set up. */
 void earning_start(void);
 
+/* The table, with this GPU's calibration and what the run observed; NULL before earning_start. */
+const struct cost *earning_cost(void);
+
 /* Where a buffer of the site goes. False: to the driver. */
 bool earning_initial(struct site *site, size_t bytes, enum window_place *place);
 /* Where the site's windows ended; `*decided`: this run learned it. False: it has none. */

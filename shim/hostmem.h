@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include "shim/copy.h"
 
+struct site;
+
 /* Is the address inside the reserved range of large blocks? Two comparisons. */
 bool hostmem_owns(const void *address);
 
@@ -21,6 +23,9 @@ bool hostmem_owns(const void *address);
  * must be given as CU_STREAM_PER_THREAD; 0 means the legacy stream. */
 #define HOSTMEM_COPY_MIN ((size_t)256 << 10)
 bool hostmem_copy(const struct copy_request *request, CUresult *result);
+
+/* Where the large block that holds the address was allocated; NULL: it is none of ours, or nobody counted it. */
+struct site *hostmem_site(const void *address);
 
 /* Any part of the range is registered by the shim. For forms that no copy_request describes (arrays, batches, peer
  * copies, host to host): make it native before the call is forwarded. */

@@ -172,6 +172,16 @@ bool hostmem_block_give(void *address)
     return true;
 }
 
+struct site *hostmem_site(const void *address)
+{
+    if (!hostmem_owns(address)) return NULL;
+    hostmem_lock();
+    struct block *block = range_block((uintptr_t)address);
+    struct site *site = block && !block->cached ? block->owner.site : NULL;
+    hostmem_unlock();
+    return site;
+}
+
 size_t hostmem_block_usable(const void *address)
 {
     hostmem_lock();

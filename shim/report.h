@@ -31,6 +31,8 @@ void report_tick(uint64_t now_ns);
 /* A window of the site moved. The first few thousand moves are kept. */
 void report_moved(struct site *site, bool to_host, size_t bytes, uint64_t now_ns, uint64_t took_ns);
 
+/* Writes the report of the run so far, to where the last one goes. No lock is held. */
+void report_dump(void);
 /* Writes the report if there is one to write. Called once, from the library's destructor (shim.c). */
 void report_at_exit(void);
 #endif

@@ -8,6 +8,7 @@
 #include "shim/arena.h"
 #include "shim/buffer.h"
 #include "shim/clock.h"
+#include "shim/earning.h"
 #include "shim/log.h"
 #include "shim/modules.h"
 #include "shim/python.h"
@@ -134,7 +135,7 @@ static void copies_take(struct report_copies *to, const struct site_copies *from
     *to = (struct report_copies){atomic_load(&from->count), atomic_load(&from->bytes), atomic_load(&from->ns)};
 }
 
-static bool site_take(struct report_site *to, const struct site *from)
+static bool site_take(struct report_site *to, const struct site *from, const struct cost *cost)
 {
     *to = (struct report_site){.id = from->id,
                                .hash = from->hash,
@@ -153,6 +154,7 @@ static bool site_take(struct report_site *to, const struct site *from)
     copies_take(&to->copies[COPIES_NATIVE_D2H], &from->native_d2h);
     copies_take(&to->copies[COPIES_ELIDED_H2D], &from->elided_h2d);
     copies_take(&to->copies[COPIES_ELIDED_D2H], &from->elided_d2h);
+    to->savable_ns = report_savable_ns(to, cost);
     struct report_frame *frame = to->frames = arena_alloc(to->frame_count * sizeof *to->frames);
     if (!frame) return false;
     site_name(frame, from, NULL, 0);
@@ -169,12 +171,15 @@ _Static_assert(sizeof(struct report_site) <= SORT_ITEM_MAX, "sort_items holds on
 static bool collect_sites(struct report *report)
 {
     size_t capacity = 0;
+    struct cost defaults;
+    const struct cost *cost = earning_cost();
     const struct site *first = site_first();
+    if (!cost) cost_default(&defaults), cost = &defaults;
     for (const struct site *site = first; site; site = site->next) capacity++;
     report->sites = arena_alloc((capacity + 1) * sizeof *report->sites);
     if (!report->sites) return false;
     for (const struct site *site = first; site; site = site->next)
-        if (site_take(&report->sites[report->site_count], site)) report->site_count++;
+        if (site_take(&report->sites[report->site_count], site, cost)) report->site_count++;
     sort_items(report->sites, report->site_count, sizeof *report->sites, site_order);
     return true;
 }

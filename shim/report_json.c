@@ -83,6 +83,7 @@ static void write_site(struct emitter *e, const struct report_site *site)
     emitter_u64(e, "moves_to_device", site->moves_to_device);
     emitter_u64(e, "saved_ns_estimate", site->saved_ns);
     emitter_u64(e, "lost_ns_estimate", site->lost_ns);
+    emitter_u64(e, "savable_ns_estimate", site->savable_ns);
     emitter_bool(e, "on_host", site->on_host);
     emitter_bool(e, "native_only", site->native_only);
     emitter_string(e, "reason", site->reason);

@@ -105,6 +105,7 @@ void report_site_add(struct report_site *to, const struct report_site *from)
     to->moves_to_device += from->moves_to_device;
     to->saved_ns += from->saved_ns;
     to->lost_ns += from->lost_ns;
+    to->savable_ns += from->savable_ns;
 }
 
 const struct report_site *report_site_of(const struct report *report, uint32_t id)
@@ -164,33 +165,4 @@ bool report_has_news(const struct report *report)
     for (size_t i = 0; i < sizeof news / sizeof *news; i++)
         if (report->statistics[news[i]] > 0) return true;
     return false;
-}
-
-/* facts.md's machine: what is left of a copy when the CPU does it on mapped memory, and what a pinned partner makes of
- * a large one. */
-enum {
-    SMALL_MAX_BYTES = 64 << 10,
-    ELIDED_NS = 300,
-    CPU_BYTES_PER_US = 7400,
-    PINNED_NS = 8000,
-    PINNED_BYTES_PER_US = 50000
-};
-
-static uint64_t copies_without(const struct report_copies *copies, uint64_t each_ns, uint64_t bytes_per_us)
-{
-    uint64_t left = copies->count * each_ns + copies->bytes * 1000 / bytes_per_us;
-    return copies->ns > left ? copies->ns - left : 0;
-}
-
-void report_advise(const struct report_site *site, struct report_advice *advice)
-{
-    const struct report_copies *h2d = &site->copies[COPIES_NATIVE_H2D], *d2h = &site->copies[COPIES_NATIVE_D2H];
-    *advice =
-        (struct report_advice){ADVICE_NONE, h2d->count + d2h->count, h2d->bytes + d2h->bytes, h2d->ns + d2h->ns, 0};
-    if (advice->copies == 0) return;
-    uint64_t typical = advice->bytes / advice->copies;
-    bool small = typical <= SMALL_MAX_BYTES;
-    uint64_t each_ns = small ? ELIDED_NS : PINNED_NS, rate = small ? CPU_BYTES_PER_US : PINNED_BYTES_PER_US;
-    advice->saved_ns = copies_without(h2d, each_ns, rate) + copies_without(d2h, each_ns, rate);
-    if (advice->saved_ns > 0) advice->kind = small ? ADVICE_MAPPED : ADVICE_PINNED;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "policy/cost.h"
 #include "shim/emitter.h"
 #include "shim/report.h"
 #include "shim/site.h"
@@ -46,6 +47,7 @@ struct report_site {
     struct usage usage[BUFFER_KINDS];
     struct report_copies copies[REPORT_COPIES];
     uint64_t moves_to_host, moves_to_device, saved_ns, lost_ns;
+    uint64_t savable_ns; /* what the source could save of the driver's copies, an estimate */
     const char *reason;
     bool on_host, native_only;
     const char *hidden_by; /* the suppression that hides its leaks; NULL: none */
@@ -83,11 +85,11 @@ enum report_statistic {
 };
 extern const char *const report_statistic_names[REPORT_STATISTICS]; /* "copies_h2d_elided", ... */
 extern const char *const report_statistic_words[REPORT_STATISTICS]; /* the same for people */
-extern const char *const report_kind_names[BUFFER_KINDS];    /* "device", "pool", ... */
-extern const char *const report_misuse_names[MISUSE_KINDS];  /* "double_free", ... */
-extern const char *const report_misuse_words[MISUSE_KINDS];  /* the same for people */
-extern const char *const report_copies_names[REPORT_COPIES]; /* "native_h2d", ... */
-extern const char *const report_frame_names[FRAME_KINDS];    /* "program", ... */
+extern const char *const report_kind_names[BUFFER_KINDS];           /* "device", "pool", ... */
+extern const char *const report_misuse_names[MISUSE_KINDS];         /* "double_free", ... */
+extern const char *const report_misuse_words[MISUSE_KINDS];         /* the same for people */
+extern const char *const report_copies_names[REPORT_COPIES];        /* "native_h2d", ... */
+extern const char *const report_frame_names[FRAME_KINDS];           /* "program", ... */
 
 struct report {
     const char *version; /* of the shim */
@@ -147,8 +149,10 @@ enum report_advice_kind {
 };
 struct report_advice {
     enum report_advice_kind kind;
-    uint64_t copies, bytes, spent_ns, saved_ns; /* saved: an estimate */
+    uint64_t copies, bytes, spent_ns /* waits for the GPU included */, saved_ns; /* saved: an estimate */
 };
+/* By what copies cost on this machine, for savable_ns. */
+uint64_t report_savable_ns(const struct report_site *site, const struct cost *cost);
 void report_advise(const struct report_site *site, struct report_advice *advice);
 
 void usage_add(struct usage *to, const struct usage *from);

@@ -159,7 +159,7 @@ static void write_advice(struct emitter *e, const struct report *report)
         struct report_advice advice;
         report_advise(site, &advice);
         if (++shown == 1) emitter_text(e, "\n  Copies that cost most, and what the source could do\n");
-        emitter_text(e, "    %lu copies of about %s took %s; about %s of that can be saved\n",
+        emitter_text(e, "    %lu copies of about %s took %s, waits included; about %s of that can be saved\n",
                      (unsigned long)advice.copies, bytes_text(bytes, advice.bytes / advice.copies),
                      time_text(spent, advice.spent_ns), time_text(saved, advice.saved_ns));
         if (advice.kind == ADVICE_MAPPED)

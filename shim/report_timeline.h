@@ -9,8 +9,6 @@
 /* Adds a last sample and gives all; both arrays stay the timeline's. */
 size_t timeline_samples(struct report_sample **samples, uint64_t now_ns);
 size_t timeline_moves(struct report_move **moves);
-/* Writes the report of the run so far (report.c). No lock is held. */
-void report_dump(void);
 /* When the library was loaded. */
 uint64_t timeline_start_ns(void);
 #endif

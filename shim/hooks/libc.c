@@ -147,6 +147,7 @@ static void check_pinned(void *address)
         return;
     report_misuse(MISUSE_FREE_OF_PINNED, address, buffer.site, site_capture());
     log_always("free(%p) of memory from cudaHostAlloc or cudaMallocHost: it is freed by cudaFreeHost", address);
+    report_dump(); /* most allocators abort the program now */
 }
 
 SLOW void libc_free_slow(void *address)

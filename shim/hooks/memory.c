@@ -4,6 +4,7 @@
 #include "shim/context.h"
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
+#include "shim/hostmem.h"
 #include "shim/placement.h"
 #include "shim/report.h"
 #include "shim/window.h"
@@ -127,6 +128,8 @@ static void note_bad_free(CUdeviceptr dptr)
         report_misuse(host ? MISUSE_FREE_OF_HOST : MISUSE_INTERIOR_FREE, (void *)dptr, buffer.site, site_capture());
     } else if (buffer_was_freed(dptr)) {
         report_misuse(MISUSE_DOUBLE_FREE, (void *)dptr, NULL, site_capture());
+    } else if (hostmem_owns((void *)dptr)) {
+        report_misuse(MISUSE_FREE_OF_HOST, (void *)dptr, hostmem_site((void *)dptr), site_capture());
     }
 }
 

@@ -43,6 +43,24 @@ CUresult hook_cuMemAllocHost_v2(DRIVER(cuMemAllocHost_v2) forward, bool per_thre
     return result;
 }
 
+/* Names what was wrong with a free that the driver refused. */
+static void note_bad_free(void *p, bool in_window)
+{
+    struct buffer buffer;
+    struct site *allocated = hostmem_site(p);
+    enum misuse kind = in_window ? MISUSE_FREE_HOST_OF_DEVICE : MISUSE_FREE_HOST_OF_MALLOC;
+    if (buffer_find_containing((uintptr_t)p, &buffer)) {
+        allocated = buffer.site;
+        if (buffer.kind == BUFFER_PINNED)
+            kind = MISUSE_INTERIOR_FREE;
+        else if (buffer.kind != BUFFER_REGISTERED)
+            kind = MISUSE_FREE_HOST_OF_DEVICE;
+    } else if (buffer_was_freed((uintptr_t)p)) {
+        kind = MISUSE_DOUBLE_FREE;
+    }
+    report_misuse(kind, p, allocated, site_capture());
+}
+
 CUresult hook_cuMemFreeHost(DRIVER(cuMemFreeHost) forward, bool per_thread, void *p)
 {
     (void)per_thread;
@@ -52,12 +70,7 @@ CUresult hook_cuMemFreeHost(DRIVER(cuMemFreeHost) forward, bool per_thread, void
                  buffer_remove((uintptr_t)p, &buffer);
     CUresult result = forward(ask_about(p));
     if (known && result != CUDA_SUCCESS) buffer_add(&buffer);
-    if (!known && p && result == CUDA_ERROR_INVALID_VALUE) {
-        bool found = buffer_find_containing((uintptr_t)p, &buffer);
-        bool device = window || (found && buffer.kind != BUFFER_PINNED && buffer.kind != BUFFER_REGISTERED);
-        report_misuse(device ? MISUSE_FREE_HOST_OF_DEVICE : MISUSE_FREE_HOST_OF_MALLOC, p, found ? buffer.site : NULL,
-                      site_capture());
-    }
+    if (!known && p && result == CUDA_ERROR_INVALID_VALUE) note_bad_free(p, window != NULL);
     return result;
 }
 

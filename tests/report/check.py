@@ -122,6 +122,13 @@ def observe_always_tells():
     golden("observe", run("copies", "tidy", ZCSHIM_MODE="observe").stderr)
 
 
+def advice_counts_no_waits():
+    """Copies that wait for long kernels save no more than such copies take on an idle GPU."""
+    site = next(site for site in report_of("copies", "slow")["sites"] if site["copies"])
+    expect("waits are in the time spent", site["copies"]["native_d2h"]["ns"] == 10000 * 5 * 10**6)
+    expect(f"and not in what can be saved: {site['savable_ns_estimate']}", 60 * 10**6 < site["savable_ns_estimate"] < 120 * 10**6)
+
+
 def json_matches_its_schema():
     report = report_of("leak", "twice", "copies", "placed", "note")
     sites = {site["id"]: site for site in report["sites"]}
@@ -291,7 +298,7 @@ def dump_on_a_signal():
 
 
 CASES = [text_of_everything, text_of_leaks_and_exit_code, silent_without_news,
-         host_blocks_are_listed_and_no_leaks, destroyed_with_their_context, observe_always_tells, json_matches_its_schema,
+         host_blocks_are_listed_and_no_leaks, destroyed_with_their_context, observe_always_tells, advice_counts_no_waits, json_matches_its_schema,
          suppressions_hide_and_count, cuda_libraries_are_folded_and_their_own_hidden, closed_libraries_have_names,
          without_debug_information, without_libdw, cplusplus_names, python_frames, leak_exit, files, names_of_files, unwritable, full_disk,
          closed_stderr, broken_pipe, dump_on_a_signal, forked_child_is_silent, child_that_execs_has_its_own]

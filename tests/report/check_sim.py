@@ -91,6 +91,19 @@ expect(f"forgetful: large host blocks {left}", left == {"device": [1, 9000], "ho
 expect("forgetful: are no leaks", (report["verdict"]["leaked_bytes"], report["verdict"]["host_bytes"]) == (9000, 16 << 20))
 block = next(site for site in report["sites"] if "host" in site["usage"])
 expect("forgetful: and have a call site", any(frame.get("function", "").startswith("forget_host_memory") and frame.get("line") for frame in block["frames"]))
+left, report = forgetful("wrong")
+sites = {site["id"]: site for site in report["sites"]}
+wrong = [(misuse["kind"], sites[misuse["allocated"]] if misuse["allocated"] else None, sites.get(misuse["freed"])) for misuse in report["misuses"]]
+kinds = [kind for kind, _, _ in wrong]
+expect(f"forgetful: wrong frees {kinds}", kinds == ["free_host_of_device", "free_host_of_malloc", "free_of_host", "free_of_host", "interior_free", "interior_free",
+                                                      "double_free", "double_free"])
+expect("forgetful: each with both its sites", all(site and any(frame.get("line") for frame in site["frames"]) for _, *both in wrong for site in both))
+expect("forgetful: none of them is a leak", not left)
+bare = run(os.path.join(BUILD, "tests/report/forgetful-shared"), "free")
+result = run(os.path.join(BUILD, "tests/report/forgetful-shared"), "free", **library)
+expect("forgetful: free() of pinned memory ends the program as it does bare", result.returncode == bare.returncode < 0)
+expect("forgetful: and is told with both sites before", re.search(
+    r"free\(\) of pinned memory; use cudaFreeHost\n.*freed at\n.*free_pinned.*\n(.*\n)*    allocated at\n.*free_pinned", result.stderr))
 left, report = forgetful("tidy", "churn")
 expect(f"forgetful: nothing where nothing is left {left}", not left)
 expect("routes are counted", report["statistics"]["routes_dlsym"] == 1 and report["statistics"]["routes_proc_address"] > 50)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "shim/buffer.h"
 #include "shim/clock.h"
+#include "shim/earning.h"
 #include "shim/log.h"
 #include "shim/python.h"
 #include "shim/report.h"
@@ -20,6 +21,8 @@ static void warn(void *ctx, const char *line)
     (void)ctx;
     log_always("%s", line);
 }
+
+const struct cost *earning_cost(void) { return NULL; }
 
 EXPORTED void fake_start(void)
 {
@@ -78,6 +81,12 @@ EXPORTED void fake_copies(uintptr_t address)
     STAT_ADD(copies_native, 30000);
     STAT_ADD(bytes_native, 20000 * 256 + 10000 * 4);
     report_tick(clock_ns());
+}
+
+EXPORTED void fake_slow(void)
+{
+    for (struct site *site = site_first(); site; site = site->next)
+        site->native_d2h.ns = site->native_d2h.count * 5000000ul;
 }
 
 EXPORTED void fake_placed(uintptr_t address)

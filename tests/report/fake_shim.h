@@ -19,6 +19,8 @@ void fake_abandon(void);
 /* Gives the buffer's site copies that the driver did, slowly; a place on the host with a reason. */
 void fake_copies(uintptr_t address);
 void fake_placed(uintptr_t address);
+/* All copies from the device took 5 ms. */
+void fake_slow(void);
 void fake_note(const char *text);
 void fake_print_hash(void);
 /* The Python frames of this call, a line each: "function file:line". */

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include "examples/example.h"
 
-#define CHURN 20000
+#define CHURN 5000
 
 static void *forget(size_t bytes)
 {
@@ -71,6 +71,34 @@ static void forget_and_reset(void)
     CUDA(cudaDeviceReset());
 }
 
+// Each of these gets the driver's error, and the report tells what was freed how.
+static void free_wrongly(void)
+{
+    void *pinned, *host = malloc((size_t)8 << 20);
+    char *device = (char *)forget((size_t)1 << 20);
+    CUDA(cudaMallocHost(&pinned, 7000));
+    cudaFreeHost(device);
+    cudaFreeHost(host);
+    cudaFree(host);
+    cudaFree(pinned);
+    cudaFree(device + 512);
+    cudaFreeHost((char *)pinned + 64);
+    CUDA(cudaFreeHost(pinned));
+    cudaFreeHost(pinned);
+    CUDA(cudaFree(device));
+    cudaFree(device);
+    cudaGetLastError();
+    free(host);
+}
+
+// Most allocators end the program here.
+static void free_pinned(void)
+{
+    void *pinned;
+    CUDA(cudaMallocHost(&pinned, 7000));
+    free(pinned);
+}
+
 // The same block every round, never freed: large enough to be the shim's own.
 static void *volatile block;
 static void forget_host_memory(void)
@@ -104,10 +132,19 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"loop", forget_in_a_loop}, {"threads", forget_in_threads}, {"large", forget_large},
-                 {"pitch", forget_pitched},  {"pool", forget_pool},          {"managed", forget_managed},
-                 {"pinned", forget_pinned},  {"reset", forget_and_reset},    {"host", forget_host_memory},
-                 {"tidy", tidy},             {"churn", churn}};
+    } cases[] = {{"loop", forget_in_a_loop},
+                 {"threads", forget_in_threads},
+                 {"large", forget_large},
+                 {"pitch", forget_pitched},
+                 {"pool", forget_pool},
+                 {"managed", forget_managed},
+                 {"pinned", forget_pinned},
+                 {"reset", forget_and_reset},
+                 {"host", forget_host_memory},
+                 {"wrong", free_wrongly},
+                 {"free", free_pinned},
+                 {"tidy", tidy},
+                 {"churn", churn}};
     CUDA(cudaFree(NULL));
     for (int i = 1; i < argc; i++)
         for (size_t j = 0; j < sizeof cases / sizeof *cases; j++)

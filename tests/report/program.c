@@ -96,6 +96,8 @@ static void run(const char *what)
         fake_block(8 << 20), made++;
     else if (strcmp(what, "reset") == 0)
         fake_abandon();
+    else if (strcmp(what, "slow") == 0)
+        fake_slow();
 }
 
 int main(int argc, char **argv)
