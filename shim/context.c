@@ -106,7 +106,8 @@ static void set_up(struct context *context)
         !attribute(device, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY) ||
         !attribute(device, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED) ||
         !attribute(device, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM)) {
-        report_note("device %d cannot map registered host memory at its own address: small buffers stay native", device);
+        report_note("device %d cannot map registered host memory at its own address: small buffers stay native",
+                    device);
         return;
     }
     bool vmm = attribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
@@ -137,7 +138,8 @@ static void set_up(struct context *context)
     if (!window_probe(context)) {
         context->support = shim.options.mode == MODE_ALWAYS ? CONTEXT_HOST_ONLY : CONTEXT_NATIVE;
         report_note("device %d: memory at a fixed address cannot change its backing with this driver: %s", device,
-                    context->support == CONTEXT_NATIVE ? "small buffers stay native" : "small buffers stay on the host");
+                    context->support == CONTEXT_NATIVE ? "small buffers stay native"
+                                                       : "small buffers stay on the host");
     }
 }
 
