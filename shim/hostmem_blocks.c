@@ -97,6 +97,15 @@ static void block_zero(struct block *block, size_t bytes)
         memset((void *)block->start, 0, bytes);
 }
 
+/* The caller of malloc has it from now on. Lock not held. */
+static void block_owned(struct block *block, size_t bytes)
+{
+    struct host_owner owner = host_owner_count(bytes);
+    hostmem_lock();
+    block->owner = owner;
+    hostmem_unlock();
+}
+
 void *hostmem_block_take(size_t bytes, size_t alignment, bool zeroed)
 {
     if (bytes > BLOCK_LARGEST || alignment > BLOCK_LARGEST) return NULL;
@@ -111,7 +120,7 @@ void *hostmem_block_take(size_t bytes, size_t alignment, bool zeroed)
         block = block_create(bytes, alignment);
     }
     if (!block) return NULL;
-    block->owner = host_owner_count(bytes);
+    block_owned(block, bytes);
     STAT_ADD(host_blocks, 1);
     return (void *)block->start;
 }
@@ -281,9 +290,10 @@ void *hostmem_block_resize(void *address, size_t bytes)
     struct block *block = block_at(address);
     if (block && resize_in_place(block, bytes)) {
         void *start = (void *)block->start;
+        struct host_owner owner = block->owner;
         hostmem_unlock();
-        host_owner_uncount(block->owner);
-        block->owner = host_owner_count(bytes);
+        host_owner_uncount(owner);
+        block_owned(block, bytes);
         return start;
     }
     size_t usable = block ? block->base + block->mapped - block->start : 0;

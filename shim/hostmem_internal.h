@@ -52,7 +52,7 @@ struct block {
     size_t piece_bytes; /* of all but the last, which may be up to half as long again */
     struct piece *pieces;
     size_t registered;             /* bytes */
-    struct host_owner owner;       /* for the report; changed only by who takes, resizes or gives the block */
+    struct host_owner owner;       /* for the report */
     struct block *newer, *older;   /* all cached blocks by age */
     struct block *next, *previous; /* cached blocks of one size class */
 };
