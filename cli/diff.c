@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/load.h"
 #include "policy/text.h"
+#include "shim/hash.h"
 #include "shim/report_words.h"
 
 enum { FRAMES_SHOWN = 3 };
@@ -17,17 +18,11 @@ struct pair {
     int64_t old_bytes, new_bytes, old_count, new_count;
 };
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (; text && *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    return (hash ^ 0xff) * 0x100000001b3u;
-}
-
 /* By the functions of Python or else of the program, so that the same place is found in another build; by modules and
  * offsets without names. */
 static uint64_t site_key(const struct report_site *site)
 {
-    uint64_t hash = hash_text(0xcbf29ce484222325u, site->via);
+    uint64_t hash = hash_text(HASH_START, site->via);
     enum report_frame_kind kind = report_site_kind(site);
     for (size_t i = 0; i < site->frame_count; i++) {
         if (site->frames[i].kind != kind) continue;

@@ -9,6 +9,7 @@
 #include "shim/lock.h"
 #include "shim/log.h"
 #include "shim/modules.h"
+#include "shim/python.h"
 #include "shim/shim.h"
 #include "shim/window.h"
 
@@ -71,10 +72,10 @@ void choice_start(struct earn_run *run)
 
 static bool ready(void) { return __atomic_load_n(&choices.ready, __ATOMIC_ACQUIRE); }
 
-/* Module and offset of each frame: the same in every run. */
+/* Module and offset of each frame, and where in a Python program: the same in every run. */
 static size_t site_key(const struct site *site, char *key, size_t capacity)
 {
-    struct profile_frame frames[SITE_DEPTH_MAX];
+    struct profile_frame frames[SITE_DEPTH_MAX + 1];
     char names[SITE_DEPTH_MAX][2 * MODULE_BUILD_ID_MAX + 1];
     size_t count = 0;
     for (uint32_t i = 0; i < site->depth; i++) {
@@ -84,6 +85,7 @@ static size_t site_key(const struct site *site, char *key, size_t capacity)
         frames[count++] = (struct profile_frame){.module = module->build_id_bytes ? names[i] : module->name,
                                                  .offset = site->frames[i] - module->bias};
     }
+    if (site->python) frames[count++] = (struct profile_frame){.module = "python", .offset = site->python->hash};
     return profile_key(key, capacity, frames, count);
 }
 
@@ -107,7 +109,8 @@ static struct site_choice *choice_of(struct site *site)
     return choice;
 }
 
-/* What site= is matched against: the modules of its frames and their offsets, innermost first. */
+/* What site= is matched against: the modules of its frames and their offsets, then FILE:LINE:FUNCTION of Python's
+ * frames, each innermost first. */
 static const struct rule *rule_for(const struct site *site, uint64_t bytes)
 {
     char text[KEY_BYTES] = "";
@@ -119,6 +122,10 @@ static const struct rule *rule_for(const struct site *site, uint64_t bytes)
         length += text_format(text + length, sizeof text - length, "%s%s+0x%lx", i ? "," : "", module->name,
                               (unsigned long)(site->frames[i] - module->bias));
     }
+    const struct python_stack *python = choices.rules.by_site && site ? site->python : NULL;
+    for (unsigned i = 0; python && i < python->count && length + 64 < sizeof text; i++)
+        length += text_format(text + length, sizeof text - length, ",%s:%u:%s", python->frames[i].file,
+                              python->frames[i].line, python->frames[i].function);
     return rules_match(&choices.rules, text, bytes, NULL);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "shim/arena.h"
+#include "shim/hash.h"
 #include "shim/lock.h"
 
 enum { BUCKETS = 512, HEADER_BYTES = 4096 };
@@ -76,13 +77,6 @@ static unsigned build_id_find(const struct object *object, const uint8_t **id)
         }
     }
     return 0;
-}
-
-static uint64_t hash_bytes(const void *bytes, size_t count)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < count; i++) hash = (hash ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3u;
-    return hash;
 }
 
 static bool starts_with(const char *string, const char *start) { return strncmp(string, start, strlen(start)) == 0; }
@@ -154,8 +148,8 @@ static struct entry *entry_make(const struct object *object)
     module->path = module_path(object->map, module->main);
     const char *slash = strrchr(module->path, '/');
     module->name = slash ? slash + 1 : module->path;
-    module->identity = module->build_id_bytes ? hash_bytes(module->build_id, module->build_id_bytes)
-                                              : hash_bytes(module->name, strlen(module->name));
+    module->identity = module->build_id_bytes ? hash_bytes(HASH_START, module->build_id, module->build_id_bytes)
+                                              : hash_bytes(HASH_START, module->name, strlen(module->name));
     entry->map = object->map;
     module_classify(module);
     return entry;

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "shim/arena.h"
+#include "shim/hash.h"
 #include "shim/lock.h"
 
 enum { BUCKETS = 1024, STACKS_MOST = 16384, OWNED_BY_C = 3 };
@@ -143,7 +144,8 @@ bool python_same(const struct python_moment *moment)
     uintptr_t state = this_state(), frame;
     if (state != moment->state) return false;
     if (!state) return true;
-    if (atomic_load_explicit(&python.trust, memory_order_acquire) < 1) return false;
+    if (atomic_load_explicit(&python.trust, memory_order_acquire) < 1)
+        return moment->count == 0; /* none was seen yet */
     top_frame(state, &frame, get);
     for (unsigned i = 0; i < moment->count; i++) {
         struct python_slot slot;
@@ -172,18 +174,6 @@ static inline bool walk(uintptr_t state, struct python_moment *moment, getter *g
     return true;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9fb21c651e98df25u;
-    return hash ^ hash >> 32;
-}
-
-static uint64_t mix_text(uint64_t hash, const char *text)
-{
-    for (; *text; text++) hash = mix(hash, (unsigned char)*text);
-    return mix(hash, 0x100);
-}
-
 /* Called with the lock held. False: a place has no name, so that the layout is not what it seemed. */
 static bool stack_make(struct python_stack *stack, const struct python_moment *moment, uint64_t key)
 {
@@ -192,7 +182,7 @@ static bool stack_make(struct python_stack *stack, const struct python_moment *m
         struct python_frame *frame = &stack->frames[stack->count];
         if (!moment->slots[i].identity) continue;
         if (!python_name(python.layout, &moment->slots[i], frame)) return false;
-        stack->hash = mix(mix_text(mix_text(stack->hash, frame->function), frame->file), frame->line);
+        stack->hash = hash_word(hash_text(hash_text(stack->hash, frame->function), frame->file), frame->line);
         stack->count++;
     }
     return true;
@@ -229,7 +219,7 @@ const struct python_stack *python_capture(struct python_moment *moment)
     for (unsigned i = 0; i < moment->count; i++) {
         const struct python_slot *slot = &moment->slots[i];
         if (!slot->identity) continue;
-        key = mix(mix(mix(key, slot->code), slot->identity), slot->instruction);
+        key = hash_word(hash_word(hash_word(key, slot->code), slot->identity), slot->instruction);
         named = true;
     }
     if (!named) return NULL;

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "shim/arena.h"
+#include "shim/hash.h"
 #include "shim/python.h"
 
 enum {
@@ -52,9 +53,7 @@ static const char *keep_text(const char *text, size_t length)
         struct kept *next;
         char text[];
     } * buckets[TEXT_BUCKETS];
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
-    struct kept **bucket = &buckets[hash % TEXT_BUCKETS], *one = *bucket;
+    struct kept **bucket = &buckets[hash_bytes(HASH_START, text, length) % TEXT_BUCKETS], *one = *bucket;
     while (one && strcmp(one->text, text) != 0) one = one->next;
     if (one) return one->text;
     one = arena_alloc(sizeof *one + length + 1);

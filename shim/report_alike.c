@@ -1,6 +1,7 @@
 /* An unrolled loop or an inlined function makes several call sites of one line. People want one. */
 #include <string.h>
 #include "shim/arena.h"
+#include "shim/hash.h"
 #include "shim/report_model.h"
 #include "shim/sort.h"
 
@@ -9,16 +10,10 @@ struct alike {
     struct report_site *site;
 };
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (; text && *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    return (hash ^ 0xff) * 0x100000001b3u;
-}
-
 /* 0: a frame is unknown, so that equal texts would not mean equal places. Of a site in Python, its frames count. */
 static uint64_t site_key(const struct report_site *site)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = HASH_START;
     enum report_frame_kind kind = report_site_kind(site);
     for (size_t i = 0; i < site->frame_count; i++) {
         const struct report_frame *frame = &site->frames[i];

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unwind.h>
 #include "shim/arena.h"
+#include "shim/hash.h"
 #include "shim/lock.h"
 #include "shim/modules.h"
 #include "shim/python.h"
@@ -99,12 +100,6 @@ static _Unwind_Reason_Code walk_frame(struct _Unwind_Context *context, void *arg
                                                                                     : _URC_NO_REASON;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9fb21c651e98df25u;
-    return hash ^ hash >> 32;
-}
-
 /* The library of NVIDIA's that the call came out of, the runtime and the driver apart, since those only pass it on. */
 static uint16_t walk_via(const struct walk *walk)
 {
@@ -135,11 +130,11 @@ static uint64_t site_hash(const struct site *site)
     for (unsigned i = 0; i < site->depth; i++) {
         const struct module *module = module_get(site->modules[i]);
         if (!module)
-            hash = mix(hash, 1);
+            hash = hash_word(hash, 1);
         else if (!module->system)
-            hash = mix(mix(hash, module->identity), site->frames[i] - module->bias);
+            hash = hash_word(hash_word(hash, module->identity), site->frames[i] - module->bias);
     }
-    if (site->python) hash = mix(hash, site->python->hash);
+    if (site->python) hash = hash_word(hash, site->python->hash);
     return hash ? hash : 1;
 }
 
@@ -179,8 +174,8 @@ static struct site *walk_intern(struct walk *walk)
         memmove(walk->modules, walk->modules + walk->leading, walk->frames * sizeof *walk->modules);
     }
     if (walk->frames > walk->depth) walk->frames = walk->depth;
-    uint64_t key = mix(via, (uintptr_t)walk->python);
-    for (unsigned i = 0; i < walk->frames; i++) key = mix(key, walk->pcs[i]);
+    uint64_t key = hash_word(via, (uintptr_t)walk->python);
+    for (unsigned i = 0; i < walk->frames; i++) key = hash_word(key, walk->pcs[i]);
     struct interned *one = interned_find(walk, key, via);
     if (one) return &one->site;
     lock_acquire(&sites.lock);

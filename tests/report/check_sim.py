@@ -138,6 +138,12 @@ if python:
         text = run(os.path.join(BUILD, "zcshim"), "report", path).stdout
         folded = run(os.path.join(BUILD, "zcshim"), "report", "--format=folded", path).stdout
         suppressions = run(os.path.join(BUILD, "zcshim"), "suppress", path).stdout
+        run(python, script, ZCSHIM_REPORT=folder + "/rule.json", ZCSHIM_REPORT_FORMAT="json", ZCSHIM_RULES="site=*forgets.py:12:* place=host", **library)
+        run(python, script, ZCSHIM_PROFILE=folder + "/profile", **library)
+        ruled = {site["usage"]["device"]["live_bytes"]: site["reason"] for site in json.load(open(folder + "/rule.json"))["sites"] if "device" in site["usage"]}
+        keys = [line.split()[0] for line in open(folder + "/profile") if "+" in line]
+    expect(f"Python: a rule places buffers of a line {ruled}", ruled[2000] == "a rule says so" != ruled[3000])
+    expect(f"Python: a profile tells lines apart, {len(keys)} sites", len(keys) == len(set(keys)) and sum(",python+" in key for key in keys) == 2)
     found = list(errors(report, SCHEMA, SCHEMA))
     expect(f"Python: JSON as the schema says {found}", not found)
     stacks = {site["usage"]["device"]["live_bytes"]: [f"{frame['function']} {os.path.basename(frame['file'])}:{frame['line']}" for frame in site["frames"]
