@@ -228,6 +228,7 @@ static bool copy_of_block(struct copy_request *r, CUresult *result)
         hostmem_make_native(r->host, host_extent(r), context_stream_capturing(r->stream));
         return false;
     }
+    if (hostmem_copy_small(r, result)) return true;
     r->context = context_current();
     return r->context && hostmem_copy(r, result);
 }

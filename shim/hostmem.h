@@ -24,6 +24,10 @@ bool hostmem_owns(const void *address);
 #define HOSTMEM_COPY_MIN ((size_t)256 << 10)
 bool hostmem_copy(const struct copy_request *request, CUresult *result);
 
+/* The same for an upload of a few KiB of one row out of memory that hostmem_owns(): needs no current context to be
+ * known, costs next to nothing. False: nothing was done, ask hostmem_copy. */
+bool hostmem_copy_small(const struct copy_request *request, CUresult *result);
+
 /* Where the large block that holds the address was allocated; NULL: it is none of ours, or nobody counted it. */
 struct site *hostmem_site(const void *address);
 

@@ -317,6 +317,7 @@ static bool copy_foreign(const struct copy_request *request, CUresult *result)
     size_t bytes = copy_bytes(request);
     if (bytes < HOST_STAGE_MIN || hostmem_min_bytes() == SIZE_MAX || !hostmem_driver_usable() || !pool_threads())
         return false;
+    if (rate_passes(request->direction, bytes)) return false;
     if (!is_pageable(request->host) || !is_pageable((char *)request->host + copy_host_extent(request) - 1))
         return false;
     struct host_context *context = host_context_of(request->stream);
@@ -328,17 +329,18 @@ static bool copy_foreign(const struct copy_request *request, CUresult *result)
     return true;
 }
 
-/* A small upload out of a registered piece: the driver puts small pageable sources into its command stream, but sends
- * registered ones by DMA and waits for that (4 bytes: 11 us against 5.6). So it is shown a copy that is not registered.
- */
-#define SMALL_UPLOAD ((size_t)16 << 10)
-static bool copy_small(const struct copy_request *request, CUresult *result)
+/* The driver puts small pageable sources into its command stream, but sends registered ones by DMA and waits for that
+ * (4 bytes: 11 us against 3 to 6). So it is shown a copy that is not registered. A copy of a few bytes costs less than
+ * the question whether it is needed. */
+#define SMALL_UPLOAD      ((size_t)16 << 10)
+#define UNQUESTIONED_COPY ((size_t)256)
+bool hostmem_copy_small(const struct copy_request *request, CUresult *result)
 {
     char copy[SMALL_UPLOAD];
-    size_t bytes = copy_bytes(request);
-    if (request->direction != COPY_H2D || bytes > sizeof copy || request->height * request->depth != 1 ||
-        !hostmem_hides(request->host))
+    size_t bytes = request->width;
+    if (request->direction != COPY_H2D || bytes > sizeof copy || request->height != 1 || request->depth != 1)
         return false;
+    if (bytes > UNQUESTIONED_COPY && !hostmem_hides(request->host)) return false;
     struct copy_request shown = *request;
     memcpy(copy, request->host, bytes);
     shown.host = copy;
@@ -352,5 +354,5 @@ bool hostmem_copy(const struct copy_request *request, CUresult *result)
     struct copy_request plain = *request;
     if (!plain.stream) plain.stream = CU_STREAM_LEGACY;
     if (!hostmem_owns(request->host)) return copy_foreign(&plain, result);
-    return copy_small(&plain, result) || copy_block(&plain, result);
+    return copy_block(&plain, result);
 }

@@ -272,6 +272,8 @@ bool chunk_copy(struct chunk *chunk);
 /* --- hostmem_rate.c: what is faster here
  * ------------------------------------------------------------------------------ */
 enum rate_way { RATE_NATIVE, RATE_STAGED, RATE_WAYS };
+/* This copy goes the driver's way whatever would be found out about it: no need to ask. */
+bool rate_passes(enum copy_direction direction, size_t bytes);
 /* Which way for a copy of this direction and size? `fresh`: into memory that was never touched. */
 enum rate_way rate_choose(enum copy_direction direction, size_t bytes, bool fresh);
 /* A copy took so long with the stream idle at its start. */

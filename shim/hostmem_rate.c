@@ -24,16 +24,31 @@ static uint64_t native_default(enum copy_direction direction, bool fresh)
     return direction == COPY_H2D ? 121 : fresh ? 280 : 80;
 }
 
+/* Uploads of a few MiB gain little or nothing by staging: the driver's way first, the other tried once the loop goes
+ * on. */
+static bool waits_for_its_try(const struct rate *rate, enum copy_direction direction, size_t bytes, uint32_t uses)
+{
+    return direction == COPY_H2D && bytes < SMALL_STAGED && uses % CHECK_USES != CHECK_USES / 4 &&
+           !atomic_load_explicit(&rate->way[RATE_STAGED], memory_order_relaxed);
+}
+
+bool rate_passes(enum copy_direction direction, size_t bytes)
+{
+    struct rate *rate = &rates[direction][false][size_of(bytes)];
+    uint32_t uses = atomic_load_explicit(&rate->uses, memory_order_relaxed);
+    /* Every fourth is still measured: the try will be compared with it. */
+    if (uses % 4 == 0 || !waits_for_its_try(rate, direction, bytes, uses)) return false;
+    atomic_fetch_add_explicit(&rate->uses, 1, memory_order_relaxed);
+    return true;
+}
+
 enum rate_way rate_choose(enum copy_direction direction, size_t bytes, bool fresh)
 {
     struct rate *rate = &rates[direction][fresh][size_of(bytes)];
     uint64_t staged = atomic_load_explicit(&rate->way[RATE_STAGED], memory_order_relaxed);
     uint64_t native = atomic_load_explicit(&rate->way[RATE_NATIVE], memory_order_relaxed);
     uint32_t uses = atomic_fetch_add_explicit(&rate->uses, 1, memory_order_relaxed);
-    /* Uploads of a few MiB gain little or nothing by staging: the driver's way first, the other tried once the loop
-     * goes on. */
-    bool small = direction == COPY_H2D && bytes < SMALL_STAGED;
-    if (!staged) return small && uses % CHECK_USES != CHECK_USES / 4 ? RATE_NATIVE : RATE_STAGED;
+    if (!staged) return waits_for_its_try(rate, direction, bytes, uses) ? RATE_NATIVE : RATE_STAGED;
     if (!native) return staged * 4 <= native_default(direction, fresh) * 3 ? RATE_STAGED : RATE_NATIVE;
     enum rate_way better = staged < native ? RATE_STAGED : RATE_NATIVE;
     uint64_t best = staged < native ? staged : native, worst = staged < native ? native : staged;
