@@ -12,7 +12,7 @@ HOST = ["H2D 64 MiB, third and later: of pinned", "D2H 64 MiB, third and later: 
         "H2D of a mapped file in the page cache, 1 GiB: native / shim", "D2H into fresh memory not ours, 256 MiB: native / shim",
         "PyTorch x.to('cuda'), 256 MiB: native / shim", "PyTorch x.cpu(), 256 MiB: native / shim",
         "PyTorch training from CPU memory, 24 steps: native / shim", "numpy -> CuPy, 64 MiB: native / shim",
-        "small allocations, 1 thread: shim / bare"]
+        "small allocations, written and read, 1 thread: shim / bare"]
 
 
 def rows(path, names):

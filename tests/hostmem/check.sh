@@ -49,4 +49,14 @@ if nm -D "$shim" | grep -q __tls_get_addr; then
 	echo "FAILED  the library uses __tls_get_addr"
 	failed=1
 fi
+# Small requests and foreign pointers: compare and jump, nothing else.
+if [ "$(uname -m)" = x86_64 ] && command -v objdump >/dev/null; then
+	for name in malloc calloc realloc free; do
+		code=$(objdump -d --no-show-raw-insn --disassemble=$name "$shim" | sed -n "/<$name>:/,/^$/p")
+		if echo "$code" | grep -qE ':[[:space:]]+(call|push|ret)' || ! echo "$code" | grep -q 'jmp  *\*.*<libc_next'; then
+			echo "FAILED  $name is no tail jump"
+			failed=1
+		fi
+	done
+fi
 exit $failed
