@@ -105,6 +105,7 @@ void hostmem_make_native(const void *address, size_t bytes, bool for_good)
     struct block *block = range_block((uintptr_t)address);
     if (block && !block->cached) {
         if (for_good) block->native = true;
+        if (block->drops < HOST_DROPS_MAX && pieces_any(block, (uintptr_t)address, bytes ? bytes : 1)) block->drops++;
         pieces_drop(block, (uintptr_t)address, bytes ? bytes : 1);
     }
     hostmem_unlock();

@@ -35,8 +35,8 @@ struct site *hostmem_site(const void *address);
  * copies, host to host): make it native before the call is forwarded. */
 bool hostmem_registered(const void *address, size_t bytes);
 /* Drops the shim's registrations of what the range touches; may wait for the GPU. `for_good`: the block is never
- * registered again (a graph names it). May be called while a capture is active; costs two comparisons when the address
- * is not ours. */
+ * registered again (a graph names it); otherwise it is on use, but not over and over. May be called while a capture is
+ * active; costs two comparisons when the address is not ours. */
 void hostmem_make_native(const void *address, size_t bytes, bool for_good);
 
 /* Gives every cached block back; true if there was one. Call it and try again when a program's pinned or registered

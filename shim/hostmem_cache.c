@@ -79,6 +79,7 @@ struct block *cache_take(size_t bytes, size_t alignment)
             if (!block_fits(block, bytes, alignment, largest)) continue;
             cache_remove(block);
             block->cached = false;
+            block->drops = 0;
             return block;
         }
     }

@@ -22,6 +22,7 @@
 #define HOST_UNIT           ((size_t)2 << 20) /* a huge page; blocks start at a multiple of it, plus their colour */
 #define HOST_COLOUR_LARGEST ((size_t)64 << 10)
 #define HOST_PIECES_MAX     1024
+#define HOST_DROPS_MAX      3 /* then the block stays unregistered: pinning again and again costs more than it saves */
 
 enum piece_state { PIECE_NONE, PIECE_BUSY, PIECE_REGISTERED };
 
@@ -47,6 +48,7 @@ struct block {
     bool native;             /* never registered again (captured, or forms that cannot be split) */
     bool altered;            /* the program changed protection or mapping of a part: not reused */
     bool torn;               /* the program moved a part away: its addresses are not ours to map again */
+    uint8_t drops;           /* registrations dropped for copies that cannot be split; see hostmem_make_native */
     uint32_t program_ranges; /* registrations by the program that touch it */
     uint32_t piece_count;
     size_t piece_bytes; /* of all but the last, which may be up to half as long again */

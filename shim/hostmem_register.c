@@ -103,8 +103,9 @@ static bool budget_makes_room(size_t bytes, bool may_wait)
 
 static bool may_register(const struct block *block, const struct piece *piece)
 {
-    return !piece->refused && !block->native && !block->program_ranges && !block->cached &&
-           !atomic_load_explicit(&hostmem.register_off, memory_order_relaxed) && shim.real.cuMemHostRegister_v2;
+    return !piece->refused && !block->native && block->drops < HOST_DROPS_MAX && !block->program_ranges &&
+           !block->cached && !atomic_load_explicit(&hostmem.register_off, memory_order_relaxed) &&
+           shim.real.cuMemHostRegister_v2;
 }
 
 bool piece_register(struct block *block, uint32_t index, uintptr_t end, bool earned, bool may_wait, CUcontext context)

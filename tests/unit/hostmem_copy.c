@@ -395,6 +395,21 @@ Test(hostmem_copy, discarding_or_protecting_a_part_drops_its_registration)
     cr_assert_eq(fake_registered_bytes(), 0, "an altered block is not kept");
 }
 
+Test(hostmem_copy, copies_that_need_a_block_unregistered_do_not_pin_and_unpin_it_for_ever)
+{
+    size_t bytes = 32 * MIB;
+    char *host = hostmem_block_take(bytes, 4096, false), *device = fake_device(bytes);
+    for (int i = 0; i < 20; i++) {
+        fill(host, bytes, (unsigned)i);
+        cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+        cr_assert(memcmp(host, device, bytes) == 0);
+        hostmem_make_native(host, bytes, false);
+        cr_assert(!fake_is_registered(host));
+    }
+    cr_assert_leq(fake_unregistrations(), 3 * 8);
+    cr_assert(hostmem_block_give(host));
+}
+
 Test(hostmem_copy, a_context_that_goes_takes_its_registrations_along)
 {
     size_t bytes = 32 * MIB;
