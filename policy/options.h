@@ -11,6 +11,7 @@
 
 /* Values of CHOICE settings, in the order of their words in options.def. */
 enum option_mode { MODE_AUTO, MODE_ALWAYS, MODE_OBSERVE, MODE_OFF };
+enum option_lend { LEND_AUTO, LEND_OFF };
 enum option_log { OPTION_LOG_QUIET, OPTION_LOG_WARN, OPTION_LOG_INFO, OPTION_LOG_DEBUG };
 enum option_report_format { REPORT_FORMAT_TEXT, REPORT_FORMAT_JSON };
 enum option_dump { DUMP_OFF, DUMP_USR1, DUMP_USR2 };

@@ -8,3 +8,4 @@ UNIT_OBJS_policy_profile := $(addprefix $(BUILD)/obj/policy/,profile.o text.o)
 UNIT_OBJS_policy_earn    := $(addprefix $(BUILD)/obj/policy/,earn.o earn_judge.o earn_run.o earn_stay.o periods.o sparse.o cost.o text.o)
 UNIT_OBJS_policy_regret  := $(UNIT_OBJS_policy_earn) $(BUILD)/obj/tests/bench/policy_world.o
 UNIT_OBJS_policy_fuzz    := $(addprefix $(BUILD)/obj/policy/,options.o cost.o rules.o profile.o text.o)
+UNIT_OBJS_policy_lend    := $(BUILD)/obj/policy/lend.o

@@ -16,7 +16,7 @@ static void *host_pages(uintptr_t at, size_t bytes, int protection, int flags)
 /* Puts inaccessible pages back over a piece of the reservation, so that nobody else is given its addresses. */
 static void seal(uintptr_t at, size_t bytes) { host_pages(at, bytes, PROT_NONE, MAP_FIXED | MAP_NORESERVE); }
 
-static bool register_host(struct window *window)
+bool backing_register(struct window *window)
 {
     CUresult result = shim.real.cuMemHostRegister_v2((void *)window->base, window->usable,
                                                      CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE);
@@ -24,7 +24,7 @@ static bool register_host(struct window *window)
         STAT_ADD(registrations, 1);
         return true;
     }
-    report_note("registering host memory for small buffers failed (CUDA error %d): they stay on the device",
+    report_note("registering host memory for buffers failed (CUDA error %d): they stay on the device",
                 (int)result);
     return false;
 }
@@ -35,7 +35,7 @@ static bool allow(struct window *window, CUdevice device, CUmemAccess_flags flag
     return shim.real.cuMemSetAccess(window->base, window->bytes, &access, 1) == CUDA_SUCCESS;
 }
 
-static bool map_device(struct window *window)
+bool backing_map(struct window *window)
 {
     if (shim.real.cuMemMap(window->base, window->bytes, 0, window->memory, 0) != CUDA_SUCCESS) return false;
     bool allowed = allow(window, window->context->device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -54,6 +54,18 @@ static bool create_device(struct window *window)
     return window->has_device;
 }
 
+bool backing_unmap(struct window *window)
+{
+    return shim.real.cuMemUnmap(window->base, window->bytes) == CUDA_SUCCESS;
+}
+
+bool backing_unregister(struct window *window)
+{
+    return shim.real.cuMemHostUnregister((void *)window->base) == CUDA_SUCCESS;
+}
+
+void backing_seal(struct window *window) { seal(window->base, window->usable); }
+
 void backing_release_device(struct window *window)
 {
     if (window->has_device) shim.real.cuMemRelease(window->memory);
@@ -63,7 +75,7 @@ void backing_release_device(struct window *window)
 bool backing_make_host(struct window *window)
 {
     if (!host_pages(window->base, window->usable, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_POPULATE)) return false;
-    if (register_host(window)) return true;
+    if (backing_register(window)) return true;
     seal(window->base, window->usable);
     return false;
 }
@@ -71,7 +83,7 @@ bool backing_make_host(struct window *window)
 bool backing_make_device(struct window *window)
 {
     if (!create_device(window)) return false;
-    if (map_device(window)) return true;
+    if (backing_map(window)) return true;
     backing_release_device(window);
     return false;
 }
@@ -86,11 +98,11 @@ bool backing_to_host(struct window *window)
     /* The pages themselves move under the address; in one step, so that no other mapping can slip in. */
     if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)window->base) == MAP_FAILED) goto remap;
     copy = NULL;
-    if (register_host(window)) return true;
+    if (backing_register(window)) return true;
     seal(window->base, bytes);
 remap:
     /* The device memory still has the bytes: it was unmapped, not released. */
-    if (!map_device(window)) report_note("a window could not be mapped back after a failed move");
+    if (!backing_map(window)) report_note("a window could not be mapped back after a failed move");
 fail:
     if (copy) munmap(copy, bytes);
     return false;
@@ -106,7 +118,7 @@ bool backing_to_device(struct window *window, size_t high)
     memcpy(copy, (void *)window->base, bytes);
     if (shim.real.cuMemHostUnregister((void *)window->base) != CUDA_SUCCESS) goto release;
     seal(window->base, window->usable);
-    if (!map_device(window)) goto restore;
+    if (!backing_map(window)) goto restore;
     /* The copy returns when its source has been read; a non-blocking stream would not wait for the rest of it. */
     if (shim.real.cuMemcpyHtoD_v2(window->base, copy, bytes) != CUDA_SUCCESS ||
         shim.real.cuStreamSynchronize(CU_STREAM_LEGACY) != CUDA_SUCCESS)
@@ -118,7 +130,7 @@ unmap:
 restore:
     if (host_pages(window->base, window->usable, PROT_READ | PROT_WRITE, MAP_FIXED)) {
         memcpy((void *)window->base, copy, bytes);
-        register_host(window);
+        backing_register(window);
     }
 release:
     if (created) backing_release_device(window);

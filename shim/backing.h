@@ -20,6 +20,14 @@ bool backing_to_device(struct window *window, size_t high);
 /* Gives back the device memory that a window on the host keeps for its way back. */
 void backing_release_device(struct window *window);
 
+/* Steps of a loan (lend_loan.c): device memory that is held appears at the window's addresses or no longer does; the
+ * pages at [base, base + usable) are registered or no longer are; inaccessible pages keep the addresses. */
+bool backing_map(struct window *window);
+bool backing_unmap(struct window *window);
+bool backing_register(struct window *window);
+bool backing_unregister(struct window *window);
+void backing_seal(struct window *window);
+
 /* Gives everything back to driver and system; the addresses are inaccessible afterwards. */
 void backing_drop(struct window *window, int place);
 

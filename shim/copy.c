@@ -8,6 +8,7 @@
 #include "shim/gate.h"
 #include "shim/hostmem.h"
 #include "shim/kernel.h"
+#include "shim/lend.h"
 #include "shim/placement.h"
 #include "shim/shim.h"
 #include "shim/staging.h"
@@ -233,6 +234,21 @@ static bool copy_of_block(struct copy_request *r, CUresult *result)
     return r->context && hostmem_copy(r, result);
 }
 
+/* A window that pages may be lent to. True: the upload is done (or failed) in that way. Outside the gate. */
+static bool copy_lendable(struct copy_request *r, CUresult *result)
+{
+    if (r->direction == COPY_H2D && request_bytes(r) >= shim.options.lend_min && hostmem_owns(r->host) &&
+        !context_capturing() && (r->context = context_current()) && r->context == r->window->context) {
+        *result = CUDA_SUCCESS;
+        if (!r->async) *result = copy_wait(r);
+        if (*result != CUDA_SUCCESS) return true;
+        if ((!r->async && !copy_may_outrun_legacy(r)) || context_stream_idle(r->context, r->stream))
+            if (lend_upload(r)) return true;
+    }
+    lend_named(r->device);
+    return false;
+}
+
 bool copy_begin(struct copy_request *r, CUresult *result)
 {
     r->window = window_at(r->device);
@@ -252,9 +268,10 @@ bool copy_begin(struct copy_request *r, CUresult *result)
         return true;
     }
     PLACEMENT_STRESS();
+    if (r->window->lendable && copy_lendable(r, result)) return true;
     copy_freeze_captured(r->stream, r->device, 0);
     if (placement_wants_time()) r->started_ns = clock_ns();
-    gate_enter();
+    lend_gate_enter_named(r->device, 0);
     bool elided = false;
     if (request_bytes(r) && !window_covers(r->window, r->device, device_extent(r)) && !context_capturing()) {
         gate_leave();
@@ -262,7 +279,8 @@ bool copy_begin(struct copy_request *r, CUresult *result)
         return true;
     }
     if (r->window->place != WINDOW_HOST) {
-        if (!hostmem_owns(r->host) || !copy_of_block(r, result)) return false;
+        bool large = request_bytes(r) >= HOSTMEM_COPY_MIN && shim.options.host;
+        if ((!large && !hostmem_owns(r->host)) || !copy_of_block(r, result)) return false;
         copy_end(r, *result);
         return true;
     }
@@ -353,7 +371,7 @@ bool copy_between_begin(struct copy_between *b, CUresult *result)
     if (!context_hull_has(b->to) && !context_hull_has(b->from)) return false;
     PLACEMENT_STRESS();
     copy_freeze_captured(b->stream, b->to, b->from);
-    gate_enter();
+    lend_gate_enter_named(b->to, b->from);
     b->entered = true;
     if (copy_out_of_bounds(b->to, b->bytes) || copy_out_of_bounds(b->from, b->bytes)) {
         *result = copy_between_end(b, CUDA_ERROR_INVALID_VALUE);
@@ -386,7 +404,7 @@ bool copy_gate_enter(CUdeviceptr a, CUdeviceptr b)
 {
     if (!context_hull_has(a) && !context_hull_has(b)) return false;
     PLACEMENT_STRESS();
-    gate_enter();
+    lend_gate_enter_named(a, b);
     return true;
 }
 

@@ -4,11 +4,13 @@
 #include "shim/fork.h"
 #include "shim/gate.h"
 #include "shim/hostmem.h"
+#include "shim/lend.h"
 #include "shim/shim.h"
 #include "shim/site.h"
 
 void fork_before(void)
 {
+    lend_before_fork();
     hostmem_before_fork();
     buffer_before_fork();
     arena_before_fork();
@@ -19,6 +21,7 @@ void fork_in_parent(void)
     arena_after_fork();
     buffer_after_fork();
     hostmem_after_fork_parent();
+    lend_after_fork_parent();
 }
 
 /* CUDA does not work in the child, and what the shim knows belongs to the parent: every hook forwards from here on, and
@@ -31,6 +34,7 @@ void fork_in_child(void)
     gate_after_fork();
     site_after_fork();
     hostmem_after_fork_child();
+    lend_after_fork_child();
     atomic_compare_exchange_strong(&shim.state, &active, SHIM_CHILD);
 }
 

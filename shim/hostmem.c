@@ -101,6 +101,7 @@ bool hostmem_registered(const void *address, size_t bytes)
 void hostmem_make_native(const void *address, size_t bytes, bool for_good)
 {
     if (!hostmem_owns(address)) return;
+    recall(address, bytes, false);
     hostmem_lock();
     struct block *block = range_block((uintptr_t)address);
     if (block && !block->cached) {
@@ -136,6 +137,7 @@ void hostmem_program_registers(void *address, size_t bytes)
     struct block *block = range_block((uintptr_t)address);
     if (block && block->registered) pieces_drop(block, (uintptr_t)address, bytes);
     hostmem_unlock();
+    recall(address, bytes, false); /* none is lent from here on: the ranges are counted */
 }
 
 void hostmem_program_unregistered(void *address)

@@ -7,6 +7,7 @@
 #include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "shim/copy.h"
 
 struct site;
@@ -59,6 +60,18 @@ void hostmem_context_gone(CUcontext context);
 
 /* libcuda was seen in the process (called once, cheap, from a look-up: no lock, allocation or driver call inside). */
 void hostmem_driver_appeared(void);
+
+/* Lending (lend.h) takes whole pages of a block away and leaves watched addresses. hostmem_lend: the program holds
+ * [address, address + bytes) within one block, nothing else uses or names it, and from now on it is lent; its
+ * registrations are dropped, so the GPU must be idle. `*patched`: its pages lie in several mappings. Every function
+ * here and of hostmem_alloc.h that names a lent block first calls the recall function (no lock held), which ends the
+ * loan and calls hostmem_lent_back. `freed`: what the block holds is of no use any more. */
+#define HOSTMEM_LEND_UNIT ((size_t)2 << 20) /* blocks from option lend_min on start at a multiple of it */
+bool hostmem_lend(uintptr_t address, size_t bytes, bool *patched);
+void hostmem_lent_back(uintptr_t address, bool patched);
+void hostmem_lend_recall(void (*recall)(uintptr_t address, size_t bytes, bool freed));
+/* Memory that the machine and the cgroup could still give, bytes. */
+size_t hostmem_available(void);
 
 /* Around fork, hostmem before all other rooms in prepare and after them in parent and child. A fork handler of the
  * program may allocate. */

@@ -4,6 +4,7 @@
 #include "shim/arena.h"
 #include "shim/hostmem_alloc.h"
 #include "shim/hostmem_internal.h"
+#include "shim/lend_watch.h"
 #include "shim/log.h"
 #include "shim/shim.h"
 
@@ -19,6 +20,14 @@ size_t hostmem_min_bytes(void)
 }
 
 static size_t units_of(size_t bytes) { return (bytes + HOST_UNIT - 1) / HOST_UNIT; }
+
+/* Pages move between a block and a device buffer fast only where both are aligned alike: no colour for what may be
+ * lent. */
+static bool may_be_lent(size_t bytes)
+{
+    return bytes >= shim.options.lend_min && shim.options.lend == LEND_AUTO && shim.options.mode == MODE_AUTO &&
+           watch_possible();
+}
 
 /* Starts differ by pages, so that huge pages walked together do not meet in the same sets of the second-level cache.
  * But four blocks in a row start at the same place of a page, as libc's do: streams that cross pages together are
@@ -61,7 +70,7 @@ static struct block *block_create(size_t bytes, size_t alignment)
 {
     struct block *block = arena_calloc(sizeof *block);
     if (!block) return NULL;
-    size_t colour = colour_of(atomic_load_explicit(&hostmem.blocks, memory_order_relaxed), alignment);
+    size_t colour = may_be_lent(bytes) ? 0 : colour_of(atomic_load_explicit(&hostmem.blocks, memory_order_relaxed), alignment);
     block->mapped = page_up(colour + bytes);
     block->units = units_of(block->mapped);
     hostmem_lock();
@@ -156,6 +165,7 @@ bool hostmem_block_give(void *address)
 {
     struct block *victims = NULL;
     if (atomic_load_explicit(&hostmem.driver_seen, memory_order_relaxed)) budget_refresh();
+    recall(address, 1, true);
     hostmem_lock();
     struct block *block = block_at(address);
     if (!block) {
@@ -286,6 +296,7 @@ static bool resize_in_place(struct block *block, size_t bytes)
 void *hostmem_block_resize(void *address, size_t bytes)
 {
     if (bytes > BLOCK_LARGEST) return NULL;
+    recall(address, 1, false);
     hostmem_lock();
     struct block *block = block_at(address);
     if (block && resize_in_place(block, bytes)) {

@@ -268,12 +268,10 @@ static bool copy_one_piece(struct block *block, const struct copy_request *reque
     return true;
 }
 
-/* Handles every copy of a block that the program holds: what the driver does itself is counted, see natives. */
-static bool copy_block(const struct copy_request *request, CUresult *result)
+/* Lock held at the call, released when it returns. */
+static bool copy_block_counted(struct block *block, const struct copy_request *request, CUresult *result)
 {
     size_t bytes = copy_bytes(request), extent = copy_host_extent(request);
-    hostmem_lock();
-    struct block *block = block_containing((uintptr_t)request->host, extent);
     bool ready = block && pieces_ready(block);
     bool registered = ready && pieces_any(block, (uintptr_t)request->host, extent);
     if (registered && bytes < HOSTMEM_COPY_MIN && copy_one_piece(block, request, result)) return true;
@@ -302,6 +300,28 @@ static bool copy_block(const struct copy_request *request, CUresult *result)
     }
     *result = copy_pieces(context, block, request, idle);
     return true;
+}
+
+/* Handles every copy of a block that the program holds: what the driver does itself is counted, see natives. */
+static bool copy_block(const struct copy_request *request, CUresult *result)
+{
+    uintptr_t host = (uintptr_t)request->host;
+    size_t extent = copy_host_extent(request);
+    hostmem_lock();
+    struct block *block = block_containing(host, extent);
+    while (block && block->lent) {
+        hostmem_unlock();
+        recall(request->host, extent, false);
+        hostmem_lock();
+        block = block_containing(host, extent);
+    }
+    if (block) block->readers++;
+    bool done = copy_block_counted(block, request, result);
+    if (!block) return done;
+    hostmem_lock();
+    block->readers--;
+    hostmem_unlock();
+    return done;
 }
 
 /* Memory that CUDA knows (pinned, registered by the program, managed, device) is not pageable. */

@@ -47,6 +47,9 @@ struct block {
     bool plain;              /* cached with nothing registered */
     bool native;             /* never registered again (captured, or forms that cannot be split) */
     bool altered;            /* the program changed protection or mapping of a part: not reused */
+    bool lent;               /* see hostmem_lend */
+    bool patched;            /* its pages lie in several mappings */
+    uint32_t readers;        /* copies under way, of whatever kind */
     bool torn;               /* the program moved a part away: its addresses are not ours to map again */
     uint8_t drops;           /* registrations dropped for copies that cannot be split; see hostmem_make_native */
     uint32_t program_ranges; /* registrations by the program that touch it */
@@ -72,6 +75,7 @@ extern struct hostmem {
     _Atomic bool driver_seen;
     _Atomic bool ended;        /* after the exit report: no driver call but the program's own copies */
     _Atomic bool child;        /* a forked child: nothing is registered */
+    _Atomic int lent;          /* blocks */
     _Atomic bool register_off; /* this driver cannot, or will not any more */
     _Atomic unsigned blocks;   /* that exist, cached ones included */
     bool range_failed;
@@ -126,6 +130,16 @@ bool range_unmap(uintptr_t address, size_t bytes);
 struct block *block_containing(uintptr_t address, size_t bytes);
 /* Unmaps a block that is in no list and has no piece registered, and forgets it. Lock not held. */
 void block_destroy(struct block *block);
+
+/* --- hostmem_lend.c -------------------------------------------------------------------------------------------------
+ */
+/* Ends the loans of all blocks that the range touches. Lock not held. Inline: one comparison when nothing is lent. */
+void recall_range(uintptr_t address, size_t bytes, bool freed);
+static inline void recall(const void *address, size_t bytes, bool freed)
+{
+    if (__builtin_expect(atomic_load_explicit(&hostmem.lent, memory_order_acquire) != 0, 0))
+        recall_range((uintptr_t)address, bytes, freed);
+}
 
 /* --- hostmem_cache.c ------------------------------------------------------------------------------------------------
  */

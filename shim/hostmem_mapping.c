@@ -26,6 +26,7 @@ static void drop_and_mark(struct block *block, uintptr_t address, size_t bytes, 
 void hostmem_mapping_changes(void *address, size_t bytes, enum hostmem_change change)
 {
     if (!hostmem_owns(address)) return;
+    recall(address, bytes, false);
     hostmem_lock();
     for_each_touched((uintptr_t)address, bytes, drop_and_mark, (int)change);
     hostmem_unlock();

@@ -6,6 +6,8 @@
 #include "shim/kernels.h"
 #include "shim/lock.h"
 #include "shim/module_image.h"
+#include "shim/modules.h"
+#include "shim/program_images.h"
 #include "shim/shim.h"
 
 #define TEXTS_MOST ((size_t)16 << 20) /* kept of all modules */
@@ -17,6 +19,7 @@ struct owner {
     const void *library;        /* where the image lies; NULL: on the heap */
     char *text;                 /* of the owner's own; NULL: none that the driver runs */
     size_t text_bytes;
+    bool looked_ahead; /* kernels_any_bounded has seen it */
 };
 
 #define FUNCTION_BUCKETS 4096
@@ -36,6 +39,8 @@ static struct {
     struct function *functions[FUNCTION_BUCKETS];
     size_t text_bytes;           /* kept */
     _Atomic uint32_t generation; /* of what threads remember */
+    unsigned read_ahead;         /* texts that were read before a kernel of theirs was asked for */
+    bool program_read, program_bounded; /* the program's own images, see kernels_any_bounded */
 } kernels = {.lock = LOCK_INITIALIZER, .generation = 1};
 
 static const char *keep_name(const char *name, size_t bytes)
@@ -244,4 +249,56 @@ const struct ptx_kernel *kernels_facts(const void *handle)
     mine->generation = generation;
     lock_release(&kernels.lock);
     return mine->facts;
+}
+
+#define READ_AHEAD 16
+
+/* Stops at the first that it finds. */
+static bool visit_bounded(void *found, const struct ptx_kernel *kernel)
+{
+    for (uint32_t i = 0; ptx_kernel_confined(kernel) && i < kernel->pointer_count; i++)
+        *(bool *)found |= kernel->pointers[i].use == PTX_READS && kernel->pointers[i].accesses_per_thread != PTX_UNBOUNDED;
+    return !*(bool *)found;
+}
+
+static bool text_has_bounded(const struct owner *owner)
+{
+    size_t scratch_bytes = ptx_scratch_bytes(owner->text_bytes);
+    void *scratch = owner->text ? arena_alloc(scratch_bytes) : NULL;
+    bool found = false;
+    if (!scratch) return false;
+    ptx_analyse(owner->text, owner->text_bytes, NULL, scratch, scratch_bytes, visit_bounded, &found);
+    arena_free(scratch, scratch_bytes);
+    return found;
+}
+
+/* The lock is held. */
+static bool image_has_bounded(const void *image)
+{
+    struct owner owner = {.image = image};
+    if (kernels.read_ahead++ >= READ_AHEAD) return false;
+    take_text(&owner);
+    bool found = text_has_bounded(&owner);
+    drop_text(&owner);
+    return found;
+}
+
+bool kernels_any_bounded(void)
+{
+    lock_acquire(&kernels.lock);
+    /* The program's own need not be loaded before the first of them runs. */
+    if (!kernels.program_read) kernels.program_bounded = program_images_any(image_has_bounded);
+    kernels.program_read = true;
+    for (struct owner *owner = kernels.owners; owner && !kernels.program_bounded; owner = owner->next) {
+        if (owner->looked_ahead || kernels.read_ahead >= READ_AHEAD) continue;
+        const struct module *module = owner->library ? module_get(module_of((uintptr_t)owner->library)) : NULL;
+        owner->looked_ahead = true;
+        if (owner->library && (!module || module->cuda)) continue;
+        kernels.read_ahead++;
+        if (owner->image && library_of(owner->image) == owner->library) take_text(owner);
+        kernels.program_bounded = text_has_bounded(owner);
+    }
+    bool found = kernels.program_bounded;
+    lock_release(&kernels.lock);
+    return found;
 }

@@ -24,4 +24,7 @@ const char *kernels_name(const void *function);
 /* What is known of the function: understood (why is NULL), or NULL. Lives as long as the process. A context is current.
  * The first question about a function takes some 100 us, later ones some ns. */
 const struct ptx_kernel *kernels_facts(const void *function);
+/* Is there a kernel in the program's own modules (not in NVIDIA's libraries) that reads through some pointer a bounded
+ * number of times? Reads texts that were not read yet, a few at most. A context is current. */
+bool kernels_any_bounded(void);
 #endif

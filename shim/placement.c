@@ -4,6 +4,7 @@
 #include "shim/earning.h"
 #include "shim/gate.h"
 #include "shim/kernel.h"
+#include "shim/lend.h"
 #include "shim/placement.h"
 #include "shim/report.h"
 #include "shim/shim.h"
@@ -91,7 +92,7 @@ enum placement_answer placement_move(struct window *window, enum window_place pl
 {
     struct context *context = window->context;
     bool moved = false, tried = false, pushed;
-    if (window->frozen || window->place == (int)place || context->support != CONTEXT_MOVES || context_capturing())
+    if (window->frozen || window->lendable || window->place == (int)place || context->support != CONTEXT_MOVES || context_capturing())
         return PLACEMENT_BUSY;
     if (!gate_try_close()) {
         STAT_ADD(moves_refused, 1);
@@ -139,6 +140,7 @@ void placement_freeze(uintptr_t address, const char *reason)
 {
     struct window *window = window_at(address);
     if (!window || window->frozen) return;
+    lend_named(address);
     /* On the device if that can be had without asking the driver anything that could harm a capture. */
     if (window->place == WINDOW_HOST && !context_capturing()) move_and_tell(window, WINDOW_DEVICE, reason);
     /* A move under way ends before the gate opens; after this none begins. */

@@ -70,6 +70,7 @@ struct site {
     _Atomic(const char *) reason; /* static text: why its buffers live where they live; NULL: never placed */
     _Atomic bool on_host;         /* where its windows live now */
     _Atomic bool native_only;     /* never put into windows (rule, profile, IPC) */
+    _Atomic uint8_t lend_refused; /* lending to its buffers did not pay, so often */
     struct window *windows;       /* window.c: the windows whose buffers were allocated here, newest first */
     void *policy;                 /* belongs to the code that drives policy/ (shim/placement.c) */
 };

@@ -159,37 +159,52 @@ static void collect_all_pending(struct context *context)
         if (window->pending) collect_pending(context, window);
 }
 
-static size_t held_bytes(const struct window *window) { return window->has_device ? window->bytes : window->usable; }
+/* What counts against option window_limit. */
+static size_t held_bytes(const struct window *window)
+{
+    return window->lendable ? 0 : window->has_device ? window->bytes : window->usable;
+}
+
+/* Lendable windows leave a quarter of the addresses to others, and a unit free behind each: the address just behind a
+ * buffer is no other one's. */
+static bool has_room(const struct context *context, size_t units, bool lendable)
+{
+    size_t most = lendable ? CONTEXT_UNITS / 4 * 3 : CONTEXT_UNITS;
+    return context->units_used <= most && units <= most - context->units_used;
+}
 
 /* Addresses for a window that is not yet anyone's: those of a dead one of the same size, or new ones. */
-static struct window *reserve_window(struct context *context, size_t bytes)
+static struct window *reserve_window(struct context *context, size_t bytes, bool lendable)
 {
-    size_t units = bytes / WINDOW_UNIT;
+    size_t units = bytes / WINDOW_UNIT + lendable;
     lock_acquire(&context->lock);
     struct window *window = context->windows;
-    while (window && !(window->reusable && window->bytes == bytes)) window = window->next;
+    while (window && !(window->reusable && window->bytes == bytes && window->lendable == lendable))
+        window = window->next;
     if (window) {
         window->reusable = false;
         window->high = 0;
-    } else if (units <= CONTEXT_UNITS - context->units_used && (window = arena_calloc(sizeof *window))) {
+    } else if (has_room(context, units, lendable) && (window = arena_calloc(sizeof *window))) {
         window->base = context->base + context->units_used * WINDOW_UNIT;
         window->context = context;
         window->bytes = bytes;
+        window->lendable = lendable;
         context->units_used += units;
     }
     lock_release(&context->lock);
     return window;
 }
 
-static struct window *make_window(struct context *context, size_t bytes, size_t usable, enum window_place place)
+static struct window *make_window(struct context *context, size_t bytes, size_t usable, enum window_place place,
+                                  bool lendable)
 {
-    size_t wanted = place == WINDOW_HOST ? usable : bytes;
-    if (atomic_fetch_add(&window_memory, wanted) + wanted > shim.options.window_limit) {
+    size_t wanted = lendable ? 0 : place == WINDOW_HOST ? usable : bytes;
+    if (wanted && atomic_fetch_add(&window_memory, wanted) + wanted > shim.options.window_limit) {
         atomic_fetch_sub(&window_memory, wanted);
         report_note("windows are full (ZCSHIM_WINDOW_LIMIT): further small buffers are native");
         return NULL;
     }
-    struct window *window = reserve_window(context, bytes);
+    struct window *window = reserve_window(context, bytes, lendable);
     if (window) {
         window->usable = place == WINDOW_HOST ? usable : bytes;
         if (place == WINDOW_HOST ? backing_make_host(window) : backing_make_device(window)) {
@@ -211,6 +226,7 @@ static struct window *make_window(struct context *context, size_t bytes, size_t 
 static void join_site(struct window *window, struct site *site)
 {
     window->site = site;
+    if (window->lendable) return; /* placement is not asked about it */
     placement_window(window);
     if (!site) return;
     lock_acquire(&window_sites);
@@ -280,7 +296,7 @@ uintptr_t window_alloc(struct context *context, struct site *site, size_t bytes,
 
     while (usable < bytes) usable *= 4;
     if (usable > WINDOW_UNIT) usable = WINDOW_UNIT;
-    struct window *window = make_window(context, WINDOW_UNIT, usable, place);
+    struct window *window = make_window(context, WINDOW_UNIT, usable, place, false);
     if (!window) return 0;
     lock_acquire(&context->lock);
     join_site(window, site);
@@ -290,11 +306,12 @@ uintptr_t window_alloc(struct context *context, struct site *site, size_t bytes,
     return start;
 }
 
-uintptr_t window_alloc_sole(struct context *context, struct site *site, size_t bytes, enum window_place place)
+static uintptr_t alloc_sole(struct context *context, struct site *site, size_t bytes, enum window_place place,
+                            bool lendable)
 {
     size_t whole = (bytes + WINDOW_UNIT - 1) / WINDOW_UNIT * WINDOW_UNIT;
     collect_all_pending(context);
-    struct window *window = make_window(context, whole, whole, place);
+    struct window *window = make_window(context, whole, whole, place, lendable);
     if (!window) return 0;
     window->sole_bytes = bytes;
     window->sole_freed = false;
@@ -306,6 +323,16 @@ uintptr_t window_alloc_sole(struct context *context, struct site *site, size_t b
     publish(context, window);
     lock_release(&context->lock);
     return window->base;
+}
+
+uintptr_t window_alloc_sole(struct context *context, struct site *site, size_t bytes, enum window_place place)
+{
+    return alloc_sole(context, site, bytes, place, false);
+}
+
+uintptr_t window_alloc_lendable(struct context *context, struct site *site, size_t bytes)
+{
+    return alloc_sole(context, site, bytes, WINDOW_DEVICE, true);
 }
 
 /* A large window goes with its buffer. The context is current and was waited for. Inside the gate, so that no move is
@@ -434,7 +461,7 @@ void window_set_peer(struct context *context, CUdevice device, bool allowed)
 bool window_probe(struct context *context)
 {
     uint32_t pattern = 0x5a430000u + (uint32_t)context->device, seen = 0;
-    struct window *window = make_window(context, WINDOW_UNIT, WINDOW_HOST_FIRST, WINDOW_HOST);
+    struct window *window = make_window(context, WINDOW_UNIT, WINDOW_HOST_FIRST, WINDOW_HOST, false);
     if (!window) return false;
     CUdeviceptr last = window->base + WINDOW_HOST_FIRST - sizeof pattern;
     window->high = WINDOW_HOST_FIRST;

@@ -21,7 +21,7 @@
 #define WINDOW_SLOTS      (WINDOW_UNIT / WINDOW_SLOT)
 #define WINDOW_HOST_FIRST ((size_t)64 << 10) /* a site's first host region; its next windows grow fourfold */
 
-enum window_place { WINDOW_DEVICE, WINDOW_HOST, WINDOW_DEAD };
+enum window_place { WINDOW_DEVICE, WINDOW_HOST, WINDOW_BARE /* nothing: about to be freed */, WINDOW_DEAD };
 
 struct window {
     struct context *context;
@@ -36,6 +36,7 @@ struct window {
     _Atomic bool frozen; /* named by a graph or texture: its backing must not change any more */
     bool sole_freed;     /* the large buffer was freed in stream order and nobody's any more */
     bool linked;         /* in the context's list, where it stays */
+    bool lendable;       /* a large buffer that pages may be lent to (lend.h); its memory does not count as windows' */
     bool reusable;       /* dead, its addresses free for a window of the same size */
     bool moving;         /* under the context's lock: no slot is given out */
     bool has_device;     /* `memory` is held, also while the window is on the host */
@@ -50,7 +51,8 @@ struct window {
     uint32_t bytes_of[WINDOW_SLOTS]; /* at a buffer's first slot: its size; 0 once it was freed in stream order */
     uint64_t sync_memops[WINDOW_SLOTS / 64]; /* at a buffer's first slot: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 
-    struct pending *pending; /* slots freed in stream order, not yet reusable */
+    _Atomic(struct loan *) loan; /* lend_loan.c; NULL: none */
+    struct pending *pending;     /* slots freed in stream order, not yet reusable */
     void *policy;            /* placement.c */
 };
 
@@ -73,6 +75,9 @@ uintptr_t window_alloc(struct context *context, struct site *site, size_t bytes,
 
 /* A window of its own for one large buffer. */
 uintptr_t window_alloc_sole(struct context *context, struct site *site, size_t bytes, enum window_place place);
+
+/* The same on the device, for lending: not counted in option window_limit. */
+uintptr_t window_alloc_lendable(struct context *context, struct site *site, size_t bytes);
 
 /* Gives the buffer at `start` back. The GPU is done with it. */
 void window_free(struct window *window, uintptr_t start);

@@ -4,13 +4,29 @@
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
 #include "shim/hostmem.h"
+#include "shim/lend.h"
 #include "shim/placement.h"
+
+/* A move under way ends, and none begins; no block is tied to a buffer that a graph could write. */
+static void capture_begins(void)
+{
+    struct lend_work work = {.launch = NULL};
+    atomic_fetch_add(&context_captures, 1);
+    gate_enter();
+    while (lend_any() && !lend_admits(&work)) {
+        gate_leave();
+        atomic_fetch_sub(&context_captures, 1);
+        lend_end_all();
+        atomic_fetch_add(&context_captures, 1);
+        work.asked = true;
+        gate_enter();
+    }
+    gate_leave();
+}
 
 #define BEGIN_CAPTURE(forward_call)                                                                                    \
     do {                                                                                                               \
-        atomic_fetch_add(&context_captures, 1);                                                                        \
-        gate_enter(); /* a move under way ends, and none begins */                                                     \
-        gate_leave();                                                                                                  \
+        capture_begins();                                                                                              \
         CUresult result = forward_call;                                                                                \
         CUcontext context = NULL;                                                                                      \
         if (result != CUDA_SUCCESS) {                                                                                  \

@@ -3,11 +3,13 @@
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
 #include "shim/hostmem.h"
+#include "shim/lend.h"
 
 #define DESTROY(ctx, forward_call)                                                                                     \
     do {                                                                                                               \
         /* The driver refuses to destroy a primary context; those end by release or reset. */                          \
         if (!context_is_primary(ctx)) {                                                                                \
+            lend_context_ends(ctx);                                                                                    \
             context_retire(ctx);                                                                                       \
             hostmem_context_gone(ctx);                                                                                 \
         }                                                                                                              \
@@ -30,6 +32,7 @@ CUresult hook_cuCtxDetach(DRIVER(cuCtxDetach) forward, bool per_thread, CUcontex
 {
     (void)per_thread;
     unsigned version;
+    lend_end_all(); /* it may be the end of the context */
     CUresult result = forward(ctx);
     /* It may only have counted down. */
     if (result == CUDA_SUCCESS && shim.real.cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS) {
@@ -68,6 +71,7 @@ static void primary_retire(CUdevice device)
     struct gone gone = {.device = device};
     context_for_each(visit, &gone);
     for (int i = 0; i < gone.count; i++) {
+        lend_context_ends(gone.contexts[i]);
         context_retire(gone.contexts[i]);
         hostmem_context_gone(gone.contexts[i]);
     }
@@ -100,12 +104,14 @@ CUresult hook_cuDevicePrimaryCtxReset_v2(DRIVER(cuDevicePrimaryCtxReset_v2) forw
 CUresult hook_cuDevicePrimaryCtxRelease(DRIVER(cuDevicePrimaryCtxRelease) forward, bool per_thread, CUdevice dev)
 {
     (void)per_thread;
+    lend_end_all(); /* it may be the end of the context */
     return released(forward(dev), dev);
 }
 
 CUresult hook_cuDevicePrimaryCtxRelease_v2(DRIVER(cuDevicePrimaryCtxRelease_v2) forward, bool per_thread, CUdevice dev)
 {
     (void)per_thread;
+    lend_end_all(); /* it may be the end of the context */
     return released(forward(dev), dev);
 }
 
@@ -122,6 +128,7 @@ CUresult hook_cuCtxEnablePeerAccess(DRIVER(cuCtxEnablePeerAccess) forward, bool 
                                     unsigned int Flags)
 {
     (void)per_thread;
+    lend_end_all();
     CUresult result = forward(peerContext, Flags);
     struct context *reader = result == CUDA_SUCCESS ? context_current() : NULL;
     gate_enter(); /* no window moves meanwhile */

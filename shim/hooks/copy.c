@@ -4,6 +4,7 @@
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
 #include "shim/hostmem.h"
+#include "shim/lend.h"
 #include "shim/placement.h"
 #include "shim/window.h"
 
@@ -243,7 +244,8 @@ CUresult hook_cuMemcpyBatchAsync(DRIVER(cuMemcpyBatchAsync) forward, bool per_th
         batch_on_host(dsts, srcs, count))
         return batch_apart(dsts, srcs, sizes, count, failIdx, hStream, per_thread);
     batch_native(dsts, srcs, sizes, count);
-    gate_enter();
+    struct lend_work work = {.launch = NULL};
+    lend_gate_enter(&work);
     CUresult result = forward(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
     gate_leave_submitted();
     return result;
@@ -259,7 +261,8 @@ CUresult hook_cuMemcpyBatchAsync_v2(DRIVER(cuMemcpyBatchAsync_v2) forward, bool 
         batch_on_host(dsts, srcs, count))
         return batch_apart(dsts, srcs, sizes, count, NULL, hStream, per_thread);
     batch_native(dsts, srcs, sizes, count);
-    gate_enter();
+    struct lend_work work = {.launch = NULL};
+    lend_gate_enter(&work);
     CUresult result = forward(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
     gate_leave_submitted();
     return result;

@@ -5,6 +5,7 @@
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
 #include "shim/hostmem.h"
+#include "shim/lend.h"
 
 #define COPY_ARRAY_FORM(host, bytes, forward_call)                                                                     \
     do {                                                                                                               \
@@ -65,7 +66,8 @@ CUresult hook_cuMemcpy3DBatchAsync(DRIVER(cuMemcpy3DBatchAsync) forward, bool pe
 {
     (void)per_thread;
     operations_native(opList, numOps);
-    gate_enter();
+    struct lend_work work = {.launch = NULL};
+    lend_gate_enter(&work);
     CUresult result = forward(numOps, opList, failIdx, flags, hStream);
     gate_leave_submitted();
     return result;
@@ -76,7 +78,8 @@ CUresult hook_cuMemcpy3DBatchAsync_v2(DRIVER(cuMemcpy3DBatchAsync_v2) forward, b
 {
     (void)per_thread;
     operations_native(opList, numOps);
-    gate_enter();
+    struct lend_work work = {.launch = NULL};
+    lend_gate_enter(&work);
     CUresult result = forward(numOps, opList, flags, hStream);
     gate_leave_submitted();
     return result;

@@ -3,12 +3,14 @@
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
 #include "shim/launch.h"
+#include "shim/lend.h"
 #include "shim/placement.h"
 
-#define LAUNCH(launch, forward_call)                                                                                   \
+#define LAUNCH(launch, kernel, forward_call)                                                                           \
     do {                                                                                                               \
+        struct lend_work work = {.launch = kernel};                                                                    \
         placement_launch(&launch);                                                                                     \
-        gate_enter();                                                                                                  \
+        lend_gate_enter(&work);                                                                                        \
         CUresult result = forward_call;                                                                                \
         context_note(result);                                                                                          \
         gate_leave_submitted();                                                                                        \
@@ -28,7 +30,7 @@ CUresult hook_cuLaunchKernel(DRIVER(cuLaunchKernel) forward, bool per_thread, CU
     (void)per_thread;
     const struct launch launch = {f, thread_count(gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ),
                                   kernelParams, extra};
-    LAUNCH(launch, forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
+    LAUNCH(launch, &launch, forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
                            kernelParams, extra));
 }
 
@@ -40,7 +42,7 @@ CUresult hook_cuLaunchCooperativeKernel(DRIVER(cuLaunchCooperativeKernel) forwar
     (void)per_thread;
     const struct launch launch = {f, thread_count(gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ),
                                   kernelParams, NULL};
-    LAUNCH(launch, forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
+    LAUNCH(launch, &launch, forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
                            kernelParams));
 }
 
@@ -52,12 +54,12 @@ CUresult hook_cuLaunchKernelEx(DRIVER(cuLaunchKernelEx) forward, bool per_thread
                                : thread_count(config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
                                               config->blockDimY, config->blockDimZ);
     const struct launch launch = {f, threads, kernelParams, extra};
-    LAUNCH(launch, forward(config, f, kernelParams, extra));
+    LAUNCH(launch, &launch, forward(config, f, kernelParams, extra));
 }
 
 CUresult hook_cuGraphLaunch(DRIVER(cuGraphLaunch) forward, bool per_thread, CUgraphExec hGraphExec, CUstream hStream)
 {
     (void)per_thread;
     const struct launch launch = {hGraphExec, 1, NULL, NULL};
-    LAUNCH(launch, forward(hGraphExec, hStream));
+    LAUNCH(launch, NULL, forward(hGraphExec, hStream));
 }

@@ -5,6 +5,7 @@
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
 #include "shim/hostmem.h"
+#include "shim/lend.h"
 #include "shim/placement.h"
 #include "shim/report.h"
 #include "shim/window.h"
@@ -52,6 +53,8 @@ static CUdeviceptr allocate_in_window(size_t bytes)
         return track_in_window(context, site, window_alloc(context, site, bytes, place), bytes);
     if (placement_for_large(context, site, bytes, &place))
         return track_in_window(context, site, window_alloc_sole(context, site, bytes, place), bytes);
+    if (lend_wanted(context, site, bytes))
+        return track_in_window(context, site, window_alloc_lendable(context, site, bytes), bytes);
     return 0;
 }
 
@@ -165,10 +168,12 @@ static CUresult free_in_window(struct window *window, CUdeviceptr dptr)
     }
     result = context_wait_all(context);
     for (int i = 0; i < context->peer_count && result == CUDA_SUCCESS; i++) result = wait_for_peer(context->peers[i]);
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
+        lend_freed(window);
         window_free(window, dptr);
-    else
+    } else {
         buffer_add(&buffer);
+    }
     context_leave(pushed);
     return result;
 }
@@ -190,6 +195,7 @@ CUresult hook_cuMemFree_v2(DRIVER(cuMemFree_v2) forward, bool per_thread, CUdevi
         if (result == CUDA_SUCCESS) result = forward(probe);
         if (result != CUDA_SUCCESS) return result;
         if (!buffer_remove(dptr, &buffer)) return CUDA_ERROR_INVALID_VALUE;
+        lend_freed(window);
         window_free(window, dptr);
         return CUDA_SUCCESS;
     }
@@ -226,6 +232,7 @@ CUresult hook_cuMemFreeAsync(DRIVER(cuMemFreeAsync) forward, bool per_thread, CU
             freed = window_free_in_stream(window, dptr, named_stream(hStream, per_thread));
             /* Without an event nobody would know when the stream has passed: free it as cuMemFree does. */
             if (!freed && !context_capturing() && context_wait_all(window->context) == CUDA_SUCCESS) {
+                lend_freed(window);
                 window_free(window, dptr);
                 freed = true;
             }

@@ -1,6 +1,6 @@
 # What runs on a GPU machine from a carried build: nothing here compiles then.
 GPU_TESTS := $(BUILD)/tests/gpu
-GPU_BINS  := $(addprefix $(GPU_TESTS)/,device_count micro micro-shared loops loops-shared)
+GPU_BINS  := $(addprefix $(GPU_TESTS)/,device_count micro micro-shared loops loops-shared lending lending-shared)
 
 $(GPU_TESTS)/device_count: tests/gpu/device_count.c
 	@mkdir -p $(@D)
@@ -18,6 +18,13 @@ $(GPU_TESTS)/loops.o: tests/gpu/loops.cu tests/gpu/loops.h examples/example.h te
 $(GPU_TESTS)/loops: $(GPU_TESTS)/loops.o
 	$(NVCC) $(NVCCFLAGS) $< -o $@
 $(GPU_TESTS)/loops-shared: $(GPU_TESTS)/loops.o
+	$(NVCC) $(NVCCFLAGS) -cudart shared $(CUDART_RPATH) $< -o $@
+$(GPU_TESTS)/lending.o: tests/gpu/lending.cu examples/example.h tests/gpu/lending_kernels.cuh
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) -g -I. -Xcompiler -Wall,-Wextra -c $< -o $@
+$(GPU_TESTS)/lending: $(GPU_TESTS)/lending.o
+	$(NVCC) $(NVCCFLAGS) $< -o $@
+$(GPU_TESTS)/lending-shared: $(GPU_TESTS)/lending.o
 	$(NVCC) $(NVCCFLAGS) -cudart shared $(CUDART_RPATH) $< -o $@
 GPU_USERS := $(patsubst tests/gpu/users/%.cu,$(GPU_TESTS)/users/%,$(wildcard tests/gpu/users/*.cu))
 $(GPU_USERS): $(GPU_TESTS)/users/%: $(GPU_TESTS)/users/%.o
@@ -43,7 +50,9 @@ bench-core:
 	BUILD=$(BUILD) $(PYTHON) tests/bench/core_table.py
 bench-auto:
 	BUILD=$(BUILD) $(PYTHON) tests/bench/auto_table.py
-SUITES += bench-core bench-auto
+bench-sparse:
+	BUILD=$(BUILD) $(PYTHON) tests/bench/sparse_table.py
+SUITES += bench-core bench-auto bench-sparse
 
 gpu-frameworks:
 	BUILD=$(BUILD) PYTHON=$(PYTHON) tests/gpu/frameworks.sh

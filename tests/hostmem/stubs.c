@@ -22,6 +22,8 @@ void stub_options(size_t pin_limit, int copy_threads)
     shim.options.host = true;
     shim.options.mode = MODE_AUTO;
     shim.options.host_min = (size_t)4 << 20;
+    shim.options.lend = LEND_AUTO;
+    shim.options.lend_min = (size_t)32 << 20;
     shim.options.pin_limit = pin_limit;
     shim.options.copy_threads = copy_threads;
     shim.pid = getpid();

@@ -7,7 +7,7 @@ SIM_CUDART  := $(patsubst tests/sim/%.c,$(SIM_DIR)/obj/%.o,$(wildcard tests/sim/
 SIM_LIBS    := $(SIM_DIR)/libcuda.so.1 $(SIM_DIR)/libcudart.so.13
 
 # Kernel files, one for each NAME_kernels.cuh of the rooms that have kernels.
-KERNEL_DIRS  := examples kernels tests/programs tests/conformance tests/sim tests/gpu tests/gpu/users
+KERNEL_DIRS  := examples kernels tests/programs tests/conformance tests/sim tests/gpu tests/gpu/users tests/torture
 KERNEL_FILES := $(patsubst %_kernels.cuh,$(SIM_DIR)/kernels/%.so,$(notdir $(wildcard $(KERNEL_DIRS:%=%/*_kernels.cuh))))
 # What a program needs to run on the simulator: prerequisites for other rooms' checks.
 SIM := $(SIM_LIBS) $(KERNEL_FILES)

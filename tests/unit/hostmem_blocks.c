@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include "shim/hostmem.h"
 #include "shim/hostmem_alloc.h"
+#include "shim/lend_watch.h"
 #include "shim/hostmem_internal.h"
 #include "shim/shim.h"
 #include "tests/hostmem/stubs.h"
@@ -31,6 +32,17 @@ Test(hostmem_blocks, starts_are_aligned_and_differ_by_pages_and_each_four_in_the
     for (size_t alignment = 16; alignment <= 64 * MIB; alignment *= 2)
         for (int i = 0; i < 3; i++)
             cr_assert_eq((uintptr_t)hostmem_block_take(5 * MIB, alignment, false) % alignment, 0);
+}
+
+Test(hostmem_blocks, what_may_be_lent_starts_at_a_huge_page)
+{
+    bool lends = watch_possible();
+    for (int i = 0; i < 4; i++)
+        cr_assert(!lends || (uintptr_t)hostmem_block_take(33 * MIB, 16, false) % HOSTMEM_LEND_UNIT == 0);
+    shim.options.lend = LEND_OFF;
+    uintptr_t starts = 0;
+    for (int i = 0; i < 4; i++) starts |= (uintptr_t)hostmem_block_take(33 * MIB, 16, false) % HOSTMEM_LEND_UNIT;
+    cr_assert_neq(starts, 0);
 }
 
 Test(hostmem_blocks, only_the_start_of_a_held_block_is_given_back_and_only_once)
