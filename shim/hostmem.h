@@ -72,6 +72,8 @@ void hostmem_lent_back(uintptr_t address, bool patched);
 void hostmem_lend_recall(void (*recall)(uintptr_t address, size_t bytes, bool freed));
 /* Memory that the machine and the cgroup could still give, bytes. */
 size_t hostmem_available(void);
+/* An upload of so many pageable bytes took so long: what the driver's copy would have taken more counts as saved. */
+void hostmem_saved(size_t bytes, uint64_t ns);
 
 /* Around fork, hostmem before all other rooms in prepare and after them in parent and child. A fork handler of the
  * program may allocate. */

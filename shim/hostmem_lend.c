@@ -6,6 +6,7 @@ static void (*_Atomic recall_function)(uintptr_t, size_t, bool);
 void hostmem_lend_recall(void (*recall)(uintptr_t, size_t, bool)) { atomic_store(&recall_function, recall); }
 
 size_t hostmem_available(void) { return budget_available(); }
+void hostmem_saved(size_t bytes, uint64_t ns) { rate_saved(COPY_H2D, bytes, ns); }
 
 static bool is_idle(const struct block *block)
 {

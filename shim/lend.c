@@ -52,6 +52,10 @@ static void turn_give(void)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* ns that tries may have lost so far; the turn guards it. */
+static double lost_ns;
+static uint64_t begun_ns;
+
 static void refuse(struct window *window, const char *reason, unsigned times)
 {
     struct site *site = window->site;
@@ -61,12 +65,14 @@ static void refuse(struct window *window, const char *reason, unsigned times)
     atomic_store_explicit(&site->reason, reason, memory_order_relaxed);
 }
 
-/* A block that the program goes on using is copied page by page, which costs more than the upload would have. */
-static void judge_touches(struct loan *loan)
+/* A loan comes to its end: was it worth it? */
+static void judge(struct loan *loan, const char *end)
 {
-    if (lend_is_touched_much(loan->touched_count, loan->units) && !loan->judged)
-        refuse(loan->window, "not lent any more: the program goes on using the block", 1);
+    if (loan->judged) return;
     loan->judged = true;
+    if (lend_has_paid(loan->again)) return;
+    lost_ns += lend_worst_ns(loan->total);
+    refuse(loan->window, end, 1);
 }
 
 /* --- the quiet GPU
@@ -92,7 +98,7 @@ static uint64_t patience(const struct loan *loan) { return loan->tied ? loan->to
 /* Ends the loan, or at least the sharing: see lend_end_all. */
 static void settle(struct loan *loan, bool patient)
 {
-    judge_touches(loan);
+    judge(loan, "lent in vain: written, or used in another way");
     if (loan->state == LOAN_HELD) {
         loan_carry(loan);
         STAT_ADD(lend_carried, 1);
@@ -151,6 +157,7 @@ void lend_freed(struct window *window)
     if (!window->loan) return;
     turn_take();
     struct loan *loan = window->loan;
+    if (loan) judge(loan, "lent in vain: freed");
     if (loan && !loan_drop(loan, false)) loan_abandon(loan);
     turn_give();
 }
@@ -171,10 +178,12 @@ static void recall_block(uintptr_t address, size_t bytes, bool freed)
     turn_take();
     FOR_EACH_LOAN (loan) {
         if (!loan->tied || loan->host < address || loan->host - address >= bytes) continue;
-        if (freed)
+        if (freed) {
+            judge(loan, "lent in vain: the block was freed");
             loan_untie(loan, false, true); /* the pages stay where they are read */
-        else
+        } else {
             settle(loan, true);
+        }
     }
     turn_give();
 }
@@ -205,6 +214,7 @@ bool lend_wanted(struct context *context, struct site *site, size_t bytes)
     if (!context_ready(context) || !context_lends(context)) return false;
     turn_take();
     bool works = loan_probe();
+    if (!begun_ns) begun_ns = clock_ns();
     turn_give();
     if (!works) report_note("lending: watching memory does not work here (userfaultfd); large buffers are copied");
     hostmem_lend_recall(recall_block);
@@ -229,20 +239,34 @@ static bool nothing_is_pinned(void)
 static bool upload_again(struct loan *loan, uintptr_t host)
 {
     if (!loan->tied || loan->host != host || !lend_refreshes(loan->touched_count, loan->units)) return false;
+    uint64_t began = clock_ns();
     loan_refresh(loan);
+    hostmem_saved(loan->total, clock_ns() - began);
+    loan->again++;
+    loan->spent_ns = 0;
     STAT_ADD(lend_unchanged, 1);
     return true;
 }
 
-static bool upload_first(struct window *window, uintptr_t host)
+/* Is this upload one of a row of the same, and may a loan be tried? */
+static bool is_tried(struct window *window, uintptr_t host)
 {
     if (window->site && window->site->lend_refused >= REFUSALS_MOST) return false;
+    if (shim.options.stress_moves) return true;
+    window->lend_repeats = window->lend_host == host ? window->lend_repeats + 1 : 0;
+    window->lend_host = host;
+    double allowed = shim.options.regret * (double)(clock_ns() - begun_ns);
+    return lend_is_tried(window->sole_bytes, window->lend_repeats, (double)STAT_GET(host_saved_ns) + allowed - lost_ns);
+}
+
+static bool upload_first(struct window *window, uintptr_t host)
+{
     if (hostmem_available() < window->sole_bytes || !nothing_is_pinned() || !quiet_begin(0)) return false;
     struct loan *loan = window->loan;
     bool made = false, pushed;
     /* What was lent before is overwritten as a whole. */
     if (context_enter(window->context, &pushed)) {
-        if (loan) judge_touches(loan);
+        if (loan) judge(loan, "lent in vain: the program goes on using the block");
         if (!loan || loan_drop(loan, true)) {
             kernel_load(window->context); /* copies behind busy streams will need it */
             made = window->context->copy_kernel && loan_make(window, host);
@@ -265,7 +289,8 @@ bool lend_upload(const struct copy_request *r)
         !context_owns_stream(context, r->stream) || my_turn)
         return false;
     turn_take();
-    bool done = (window->loan && upload_again(window->loan, host)) || upload_first(window, host);
+    bool done = (window->loan && upload_again(window->loan, host)) ||
+                (is_tried(window, host) && upload_first(window, host));
     turn_give();
     return done;
 }
@@ -288,7 +313,7 @@ static enum effect effect_of(const struct lend_work *work, const struct ptx_kern
     *read_ns = 0;
     if (work->waits) return EFFECT_NONE;
     if (!facts || !ptx_kernel_confined(facts)) return EFFECT_MAY_WRITE;
-    enum effect effect = facts->loads_elsewhere || facts->polls ? EFFECT_MAY_READ : EFFECT_NONE;
+    enum effect effect = facts->loads_elsewhere ? EFFECT_MAY_READ : EFFECT_NONE;
     if (effect != EFFECT_NONE) *read_ns = LEND_UNBOUNDED;
     for (uint32_t i = 0; i < facts->pointer_count; i++) {
         const struct ptx_pointer *pointer = &facts->pointers[i];
@@ -342,10 +367,8 @@ static void prepare_held(struct loan *loan, enum effect effect, double read_ns)
             atomic_store_explicit(&window->site->reason, "lent: kernels read little of it", memory_order_relaxed);
         return;
     }
-    /* Work that has nothing to do with it says nothing against it. */
+    /* A kernel that reads much of it is a reason for good; work that has nothing to do with it says little. */
     if (effect == EFFECT_READS) refuse(window, "not lent: a kernel may read much of it", REFUSALS_MOST);
-    if (effect == EFFECT_MAY_WRITE) refuse(window, "not lent: a kernel may write it", 1);
-    if (effect == EFFECT_MAY_READ) refuse(window, "not lent: a kernel reads through pointers of its own", 1);
     settle(loan, false);
 }
 
@@ -357,15 +380,11 @@ static void prepare_lent(struct loan *loan, enum effect effect, double read_ns)
         loan->spent_ns += read_ns;
         if (!lend_has_cost_too_much(loan->total, loan->spent_ns)) return;
     }
-    if (loan->tied)
-        refuse(window,
-               effect == EFFECT_MAY_WRITE ? "back on the device: a kernel may write it"
-                                          : "back on the device: kernels read too much of it",
-               1);
     if (effect == EFFECT_MAY_WRITE) {
         settle(loan, true);
         return;
     }
+    judge(loan, "lent in vain: kernels read too much of it");
     /* It need not end: if the GPU is busy the kernel reads it over the bus. */
     if (window->frozen || !quiet_begin(patience(loan))) return;
     if (loan_return(loan)) STAT_ADD(lend_returned, 1);

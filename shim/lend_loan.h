@@ -34,7 +34,8 @@ struct loan {
     uintptr_t at;      /* where the pages are: the place aside, or the window */
     size_t total;      /* of the buffer, from `at`; what is not whole units is a copy */
     uintptr_t aside;   /* addresses of our own, LOAN_UNIT-aligned; 0: given back */
-    bool judged;       /* the site has been told how much of the block was touched */
+    bool judged;       /* the site has been told whether it was worth it */
+    uint32_t again;    /* uploads of the same block since */
     double spent_ns;   /* most that kernels have spent reading it */
 };
 

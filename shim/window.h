@@ -52,6 +52,8 @@ struct window {
     uint64_t sync_memops[WINDOW_SLOTS / 64]; /* at a buffer's first slot: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 
     _Atomic(struct loan *) loan; /* lend_loan.c; NULL: none */
+    uintptr_t lend_host;         /* lend.c: the block that was uploaded last, how often in a row before */
+    uint32_t lend_repeats;
     struct pending *pending;     /* slots freed in stream order, not yet reusable */
     void *policy;            /* placement.c */
 };

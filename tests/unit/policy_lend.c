@@ -33,7 +33,7 @@ Test(policy_lend, more_reads_never_make_it_pay)
 
 Test(policy_lend, reading_again_and_again_ends_it_before_it_costs_more_than_twice_the_copy)
 {
-    double spent = 0, once = lend_read_ns(1, 100000);
+    double spent = 0, once = lend_read_ns(1, 50000);
     cr_assert(lend_pays(64 * MIB, once));
     for (int launches = 0; !lend_has_cost_too_much(64 * MIB, spent); launches++) {
         spent += once;
@@ -42,9 +42,23 @@ Test(policy_lend, reading_again_and_again_ends_it_before_it_costs_more_than_twic
     cr_assert_lt(spent, 2 * 64 * 45000.0);
 }
 
-Test(policy_lend, few_changes_are_copied_and_many_are_uploaded_anew)
+Test(policy_lend, few_changes_are_copied_and_many_end_the_loan)
 {
     cr_assert(lend_refreshes(0, 1) && lend_refreshes(1, 32));
     cr_assert(!lend_refreshes(1, 1) && !lend_refreshes(20, 32));
-    cr_assert(!lend_is_touched_much(1, 32) && lend_is_touched_much(32, 32));
+}
+
+Test(policy_lend, nothing_is_tried_before_it_was_repeated_and_what_may_be_lost_was_gained)
+{
+    for (uint64_t bytes = 2 * MIB; bytes < 1 << 30; bytes *= 2) {
+        cr_assert(!lend_is_tried(bytes, 0, 1e18) && !lend_is_tried(bytes, 1, 1e18));
+        cr_assert(lend_is_tried(bytes, 2, lend_worst_ns(bytes)));
+        cr_assert(!lend_is_tried(bytes, 1000, 0.99 * lend_worst_ns(bytes)));
+    }
+}
+
+Test(policy_lend, a_loan_that_served_no_further_upload_was_in_vain)
+{
+    cr_assert(!lend_has_paid(0));
+    cr_assert(lend_has_paid(10));
 }
