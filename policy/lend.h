@@ -4,8 +4,8 @@
  * what is worth one is the same block uploaded again and again, unchanged, for kernels that read little of it. Nobody
  * can know that before trying. The tries are bounded by what was gained so far.
  *
- * Pure. The constants are those of facts.md and docs/results for one machine; they only have to be right within a factor
- * of two. */
+ * Pure. The constants are those of facts.md and docs/results for one machine; they only have to be right within a
+ * factor of two. */
 #ifndef POLICY_LEND_H
 #define POLICY_LEND_H
 #include <stdbool.h>

@@ -24,8 +24,7 @@ bool backing_register(struct window *window)
         STAT_ADD(registrations, 1);
         return true;
     }
-    report_note("registering host memory for buffers failed (CUDA error %d): they stay on the device",
-                (int)result);
+    report_note("registering host memory for buffers failed (CUDA error %d): they stay on the device", (int)result);
     return false;
 }
 
@@ -54,10 +53,7 @@ static bool create_device(struct window *window)
     return window->has_device;
 }
 
-bool backing_unmap(struct window *window)
-{
-    return shim.real.cuMemUnmap(window->base, window->bytes) == CUDA_SUCCESS;
-}
+bool backing_unmap(struct window *window) { return shim.real.cuMemUnmap(window->base, window->bytes) == CUDA_SUCCESS; }
 
 bool backing_unregister(struct window *window)
 {

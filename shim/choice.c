@@ -174,7 +174,12 @@ void choice_native_copy(const struct copy_request *request)
     uint32_t generation = atomic_load_explicit(&choices.generation, memory_order_relaxed);
     size_t bytes = request->width * request->height * request->depth;
     if (!ready() || bytes > shim.options.max_size) return;
-    if (request->device - last.start >= last.end - last.start || last.generation != generation) {
+    if (request->window) { /* lendable: the driver does not know its bounds */
+        last.start = request->window->base;
+        last.end = last.start + request->window->sole_bytes;
+        last.generation = generation;
+        last.site = request->window->site;
+    } else if (request->device - last.start >= last.end - last.start || last.generation != generation) {
         CUdeviceptr base = 0;
         size_t size = 0;
         struct buffer buffer;

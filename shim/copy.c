@@ -317,6 +317,7 @@ void copy_end(struct copy_request *r, CUresult result)
     context_note(result);
     if (result != CUDA_SUCCESS) return;
     count(r, false);
+    if (r->window->lendable && shim.options.mode == MODE_AUTO) choice_native_copy(r);
     placement_copied(r->window, r, false, r->started_ns);
 }
 

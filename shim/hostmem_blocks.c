@@ -70,7 +70,8 @@ static struct block *block_create(size_t bytes, size_t alignment)
 {
     struct block *block = arena_calloc(sizeof *block);
     if (!block) return NULL;
-    size_t colour = may_be_lent(bytes) ? 0 : colour_of(atomic_load_explicit(&hostmem.blocks, memory_order_relaxed), alignment);
+    size_t colour =
+        may_be_lent(bytes) ? 0 : colour_of(atomic_load_explicit(&hostmem.blocks, memory_order_relaxed), alignment);
     block->mapped = page_up(colour + bytes);
     block->units = units_of(block->mapped);
     hostmem_lock();

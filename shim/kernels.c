@@ -37,9 +37,9 @@ static struct {
     struct lock lock;
     struct owner *owners;
     struct function *functions[FUNCTION_BUCKETS];
-    size_t text_bytes;           /* kept */
-    _Atomic uint32_t generation; /* of what threads remember */
-    unsigned read_ahead;         /* texts that were read before a kernel of theirs was asked for */
+    size_t text_bytes;                  /* kept */
+    _Atomic uint32_t generation;        /* of what threads remember */
+    unsigned read_ahead;                /* texts that were read before a kernel of theirs was asked for */
     bool program_read, program_bounded; /* the program's own images, see kernels_any_bounded */
 } kernels = {.lock = LOCK_INITIALIZER, .generation = 1};
 
@@ -257,7 +257,8 @@ const struct ptx_kernel *kernels_facts(const void *handle)
 static bool visit_bounded(void *found, const struct ptx_kernel *kernel)
 {
     for (uint32_t i = 0; ptx_kernel_confined(kernel) && i < kernel->pointer_count; i++)
-        *(bool *)found |= kernel->pointers[i].use == PTX_READS && kernel->pointers[i].accesses_per_thread != PTX_UNBOUNDED;
+        *(bool *)found |=
+            kernel->pointers[i].use == PTX_READS && kernel->pointers[i].accesses_per_thread != PTX_UNBOUNDED;
     return !*(bool *)found;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,8 +23,7 @@
 
 /* A site whose buffers were a bad choice so often has had its chances. */
 #define REFUSALS_MOST 2
-/* What the kernels of NVIDIA's driver cannot reach: some bytes before a buffer belong to it too, for programs that count
- * from one. */
+/* So many bytes before a buffer belong to it too: programs that count from one pass an address before its start. */
 #define BEFORE ((uintptr_t)4096)
 
 /* One at a time makes or ends loans. Signals are held off meanwhile: a handler that touches a lent block, or waits for
@@ -75,8 +75,7 @@ static void judge(struct loan *loan, const char *end)
     refuse(loan->window, end, 1);
 }
 
-/* --- the quiet GPU
- * ---------------------------------------------------------------------------------------------------- */
+/* --- the quiet GPU --- */
 
 /* The gate closed and no work anywhere; asked for at most patience_ns. The caller opens the gate. */
 static bool quiet_begin(uint64_t patience_ns)
@@ -117,16 +116,19 @@ static void settle(struct loan *loan, bool patient)
     }
 }
 
-#define FOR_EACH_LOAN(loan)                                                                                            \
-    for (struct loan *loan = loans.entries; loan < loans.entries + LOANS_MOST; loan++)                                 \
-        if (loan->window && loan->state > LOAN_COMING)
+/* The first loan behind `loan` (NULL: of all), or NULL. */
+static struct loan *loan_next(struct loan *loan)
+{
+    for (loan = loan ? loan + 1 : loans.entries; loan < loans.entries + LOANS_MOST; loan++)
+        if (loan->window && loan->state > LOAN_COMING) return loan;
+    return NULL;
+}
 
 void lend_end_all(void)
 {
     if (!lend_any() || my_turn) return;
     turn_take();
-    FOR_EACH_LOAN (loan)
-        settle(loan, true);
+    for (struct loan *loan = loan_next(NULL); loan; loan = loan_next(loan)) settle(loan, true);
     turn_give();
 }
 
@@ -166,7 +168,7 @@ void lend_context_ends(CUcontext context)
 {
     if (!lend_any()) return;
     turn_take();
-    FOR_EACH_LOAN (loan)
+    for (struct loan *loan = loan_next(NULL); loan; loan = loan_next(loan))
         if (loan->window->context->handle == context) loan_abandon(loan);
     turn_give();
 }
@@ -176,7 +178,7 @@ static void recall_block(uintptr_t address, size_t bytes, bool freed)
 {
     if (my_turn) return;
     turn_take();
-    FOR_EACH_LOAN (loan) {
+    for (struct loan *loan = loan_next(NULL); loan; loan = loan_next(loan)) {
         if (!loan->tied || loan->host < address || loan->host - address >= bytes) continue;
         if (freed) {
             judge(loan, "lent in vain: the block was freed");
@@ -188,8 +190,7 @@ static void recall_block(uintptr_t address, size_t bytes, bool freed)
     turn_give();
 }
 
-/* --- who may be lent to
- * ----------------------------------------------------------------------------------------------- */
+/* --- who may be lent to --- */
 
 static int attribute(CUdevice device, CUdevice_attribute which)
 {
@@ -197,7 +198,10 @@ static int attribute(CUdevice device, CUdevice_attribute which)
     return shim.real.cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? value : 1;
 }
 
-static bool enabled(void) { return shim.options.lend == LEND_AUTO && shim.options.mode == MODE_AUTO && shim.options.host; }
+static bool enabled(void)
+{
+    return shim.options.lend == LEND_AUTO && shim.options.mode == MODE_AUTO && shim.options.host;
+}
 
 /* A device that can read pageable memory by itself would meet the watched addresses. */
 static bool context_lends(const struct context *context)
@@ -206,10 +210,22 @@ static bool context_lends(const struct context *context)
            !contexts_several() && !attribute(context->device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS);
 }
 
+/* Libraries that hand device buffers to other processes or devices, which a window cannot be. */
+static int is_sharer(struct dl_phdr_info *info, size_t bytes, void *unused)
+{
+    static const char *const names[] = {"/libmpi",     "/libucp",     "/libucs",    "/libnccl",
+                                        "/libnvshmem", "/libibverbs", "/libfabric", "/libcufile"};
+    (void)bytes, (void)unused;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strstr(info->dlpi_name, names[i])) return 1;
+    return 0;
+}
+
 bool lend_wanted(struct context *context, struct site *site, size_t bytes)
 {
     if (!enabled() || bytes < shim.options.lend_min || !site || site->lend_refused >= REFUSALS_MOST ||
-        site->native_only || context_capturing() || !watch_possible() || !kernels_any_bounded())
+        site->native_only || context_capturing() || !watch_possible() || dl_iterate_phdr(is_sharer, NULL) ||
+        !kernels_any_bounded())
         return false;
     if (!context_ready(context) || !context_lends(context)) return false;
     turn_take();
@@ -238,7 +254,8 @@ static bool nothing_is_pinned(void)
 /* The same block again: what the program changed is copied into the lent pages. */
 static bool upload_again(struct loan *loan, uintptr_t host)
 {
-    if (!loan->tied || loan->host != host || !lend_refreshes(loan->touched_count, loan->units)) return false;
+    if (!loan->tied || loan->host != host) return false;
+    if (!lend_refreshes(loan->touched_count, loan->units) && !shim.options.stress_moves) return false;
     uint64_t began = clock_ns();
     loan_refresh(loan);
     hostmem_saved(loan->total, clock_ns() - began);
@@ -289,14 +306,13 @@ bool lend_upload(const struct copy_request *r)
         !context_owns_stream(context, r->stream) || my_turn)
         return false;
     turn_take();
-    bool done = (window->loan && upload_again(window->loan, host)) ||
-                (is_tried(window, host) && upload_first(window, host));
+    bool done =
+        (window->loan && upload_again(window->loan, host)) || (is_tried(window, host) && upload_first(window, host));
     turn_give();
     return done;
 }
 
-/* --- launches
- * --------------------------------------------------------------------------------------------------------- */
+/* --- launches --- */
 
 /* What a piece of work does to a loan's buffer. */
 enum effect { EFFECT_NONE, EFFECT_READS, EFFECT_MAY_READ /* without naming it */, EFFECT_MAY_WRITE };
@@ -349,8 +365,7 @@ bool lend_admits(const struct lend_work *work)
     const struct ptx_kernel *facts = facts_of(work);
     bool admits = true;
     lock_acquire(&loans.lock);
-    FOR_EACH_LOAN (loan)
-        admits &= loan_admits(loan, work, facts);
+    for (struct loan *loan = loan_next(NULL); loan; loan = loan_next(loan)) admits &= loan_admits(loan, work, facts);
     lock_release(&loans.lock);
     return admits;
 }
@@ -395,7 +410,7 @@ void lend_prepare(struct lend_work *work)
 {
     const struct ptx_kernel *facts = facts_of(work);
     turn_take();
-    FOR_EACH_LOAN (loan) {
+    for (struct loan *loan = loan_next(NULL); loan; loan = loan_next(loan)) {
         double read_ns;
         enum effect effect = effect_of(work, facts, loan, &read_ns);
         if (loan->state == LOAN_HELD)
@@ -407,13 +422,12 @@ void lend_prepare(struct lend_work *work)
     work->asked = true;
 }
 
-/* --- fork
- * ------------------------------------------------------------------------------------------------------------- */
+/* --- fork --- */
 
 void lend_before_fork(void)
 {
     turn_take();
-    FOR_EACH_LOAN (loan) {
+    for (struct loan *loan = loan_next(NULL); loan; loan = loan_next(loan)) {
         if (loan->state == LOAN_LENT)
             settle(loan, false);
         else

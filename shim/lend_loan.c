@@ -307,7 +307,8 @@ leave:
 CUresult loan_carry(struct loan *loan)
 {
     struct window *window = loan->window;
-    struct copy_request request = copy_linear(COPY_H2D, window->base, (void *)loan->at, loan->total, CU_STREAM_LEGACY, false);
+    struct copy_request request =
+        copy_linear(COPY_H2D, window->base, (void *)loan->at, loan->total, CU_STREAM_LEGACY, false);
     bool pushed;
     CUresult result = CUDA_ERROR_INVALID_CONTEXT;
     if (context_enter(window->context, &pushed)) {

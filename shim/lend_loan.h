@@ -47,7 +47,8 @@ extern struct loans {
 /* Watching works here, system calls included: lends and takes back a page of our own. Once. */
 bool loan_probe(void);
 
-/* The pages of [host, host + window's buffer) go aside. The gate is closed and the context quiet. NULL: nothing done. */
+/* The pages of [host, host + window's buffer) go aside. The gate is closed and the context quiet. NULL: nothing done.
+ */
 struct loan *loan_make(struct window *window, uintptr_t host);
 /* HELD to LENT. False: still HELD. Does not wait. */
 bool loan_lend(struct loan *loan);

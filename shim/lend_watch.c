@@ -95,8 +95,8 @@ void watch_zero(uintptr_t to, size_t bytes)
 
 static void answer_bell(void)
 {
-    watch.done = watch.begin ? range_register(watch.address, watch.bytes)
-                             : range_unregister(watch.address, watch.bytes);
+    watch.done =
+        watch.begin ? range_register(watch.address, watch.bytes) : range_unregister(watch.address, watch.bytes);
     if (!watch.begin) watch_wake(watch.address, watch.bytes);
     watch_zero(watch.bell, page_bytes());
 }

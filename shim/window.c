@@ -315,6 +315,7 @@ static uintptr_t alloc_sole(struct context *context, struct site *site, size_t b
     if (!window) return 0;
     window->sole_bytes = bytes;
     window->sole_freed = false;
+    window->lend_host = 0;
     window->live = 1;
     window->live_bytes = bytes;
     window->high = whole;

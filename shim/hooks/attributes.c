@@ -143,10 +143,11 @@ static void cannot_share(CUdeviceptr dptr, const char *call)
     placement_freeze(dptr, "exported");
     if (window->site) atomic_store(&window->site->native_only, true);
     choice_mark(window->site, PROFILE_IPC);
-    report_note("%s of a small buffer: buffers that the shim may move cannot be shared; ZCSHIM_MODE=off or a rule "
-                "place=device for "
-                "its site avoids this",
-                call);
+    report_note(
+        "%s of a buffer in a window: buffers that the shim may move cannot be shared; ZCSHIM_MODE=off or a rule "
+        "place=device for "
+        "its site avoids this",
+        call);
 }
 
 CUresult hook_cuIpcGetMemHandle(DRIVER(cuIpcGetMemHandle) forward, bool per_thread, CUipcMemHandle *pHandle,

@@ -30,8 +30,9 @@ CUresult hook_cuLaunchKernel(DRIVER(cuLaunchKernel) forward, bool per_thread, CU
     (void)per_thread;
     const struct launch launch = {f, thread_count(gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ),
                                   kernelParams, extra};
-    LAUNCH(launch, &launch, forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
-                           kernelParams, extra));
+    LAUNCH(launch, &launch,
+           forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
+                   kernelParams, extra));
 }
 
 CUresult hook_cuLaunchCooperativeKernel(DRIVER(cuLaunchCooperativeKernel) forward, bool per_thread, CUfunction f,
@@ -42,8 +43,9 @@ CUresult hook_cuLaunchCooperativeKernel(DRIVER(cuLaunchCooperativeKernel) forwar
     (void)per_thread;
     const struct launch launch = {f, thread_count(gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ),
                                   kernelParams, NULL};
-    LAUNCH(launch, &launch, forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
-                           kernelParams));
+    LAUNCH(launch, &launch,
+           forward(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
+                   kernelParams));
 }
 
 CUresult hook_cuLaunchKernelEx(DRIVER(cuLaunchKernelEx) forward, bool per_thread, const CUlaunchConfig *config,

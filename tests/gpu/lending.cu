@@ -70,7 +70,8 @@ static long touches(struct lending *l)
     double begun = now_us();
     memcpy(other, l->table, l->bytes);
     double end = now_us();
-    for (size_t i = 0; i < l->elements; i += 997) wrong += l->table[i] != (float)(i % 16777213) || other[i] != l->table[i];
+    for (size_t i = 0; i < l->elements; i += 997)
+        wrong += l->table[i] != (float)(i % 16777213) || other[i] != l->table[i];
     printf("{\"first_us\": %.1f, \"all_us\": %.1f, \"memcpy_us\": %.1f}\n", all - first, copy - all, end - begun);
     return wrong + gather(l);
 }

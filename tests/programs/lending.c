@@ -200,6 +200,10 @@ SNIPPET(lend_graph, "", "a captured graph writes the buffer")
     cudaGraph_t graph;
     cudaGraphExec_t executable;
     MUST(cudaStreamCreate(&stream));
+    pair.block[5]++;
+    upload(&pair); /* what is not settled yet must not be settled inside the capture */
+    pair.block[5]--;
+    upload(&pair);
     MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
     launch_add(pair.buffer, 2, WORDS, stream);
     MUST(cudaStreamEndCapture(stream, &graph));

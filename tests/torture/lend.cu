@@ -166,7 +166,10 @@ struct torture {
         case 5:
             for (size_t p = 0; p < b.places(); p++) check_host(b, p);
             break;
-        case 6: case 7: case 8: case 9:
+        case 6:
+        case 7:
+        case 8:
+        case 9:
             check_host(b, place);
             break;
         default:
@@ -259,7 +262,8 @@ struct torture {
             for (unsigned i = 0; i < count; i++) d.set(places[i], value + i);
             return;
         case 4: { // written while the GPU is held up by the program itself
-            if (!alone || below(4)) return; // with other threads, a call of theirs may hold up the driver until the GPU is idle
+            if (!alone || below(4))
+                return; // with other threads, a call of theirs may hold up the driver until the GPU is idle
             *(volatile int *)open = 0;
             torture_hold<<<1, 1, 0, stream>>>(open);
             torture_gather<<<1, INDICES, 0, stream>>>(result, d.memory, index, count);
@@ -269,7 +273,8 @@ struct torture {
             for (unsigned i = 0; i < count; i++) d.set(places[i], value + i);
             return;
         }
-        case 5: case 6: {
+        case 5:
+        case 6: {
             torture_pair pair = {(int)count, d.memory, result};
             torture_gather_pair<<<1, INDICES, 0, in>>>(pair, index);
             return read_back(count, expected, known, "a gather by structure");
@@ -303,7 +308,15 @@ struct torture {
             for (size_t p = 0; p < bytes / CELL * 3; p++) other.take(d, p);
             return;
         }
-        case 3: case 4: case 5: case 6: case 7: case 8: case 9: case 10: case 11:
+        case 3:
+        case 4:
+        case 5:
+        case 6:
+        case 7:
+        case 8:
+        case 9:
+        case 10:
+        case 11:
             if (b.memory) copy_step(b, d);
             return;
         case 12:
@@ -357,8 +370,7 @@ int main(int argc, char **argv)
     std::vector<torture> states(count);
     long step = 0;
     CUDA(cudaFree(nullptr));
-    for (int i = 0; i < count; i++)
-        threads.emplace_back([&, i] { states[i].run(i, seed, steps / count, true); });
+    for (int i = 0; i < count; i++) threads.emplace_back([&, i] { states[i].run(i, seed, steps / count, true); });
     for (std::thread &thread : threads) thread.join();
     printf("lend torture: %ld steps in %d threads, seed %llu: passed\n", steps, count, (word)seed);
     return 0;
