@@ -19,7 +19,8 @@ void choice_start(struct earn_run *run);
  * learned (false in `*known` if nothing). `*reason` is static text. */
 enum choice choice_for(struct site *site, uint64_t bytes, struct earn_past *past, bool *known, const char **reason);
 
-/* A copy of part of a buffer that lives in the driver's memory or a lendable window: evidence for a window of its own next time. */
+/* A copy of part of a buffer that lives in the driver's memory or a lendable window: evidence for a window of its own
+ * next time. */
 void choice_native_copy(const struct copy_request *request);
 /* Does the site's next buffer larger than max_size deserve one? */
 bool choice_sparse(struct site *site, struct earn_past *past);

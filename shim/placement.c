@@ -92,7 +92,8 @@ enum placement_answer placement_move(struct window *window, enum window_place pl
 {
     struct context *context = window->context;
     bool moved = false, tried = false, pushed;
-    if (window->frozen || window->lendable || window->place == (int)place || context->support != CONTEXT_MOVES || context_capturing())
+    if (window->frozen || window->lendable || window->place == (int)place || context->support != CONTEXT_MOVES ||
+        context_capturing())
         return PLACEMENT_BUSY;
     if (!gate_try_close()) {
         STAT_ADD(moves_refused, 1);
