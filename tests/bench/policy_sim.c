@@ -328,9 +328,10 @@ static void trace_replay(const char *path, const struct settings *settings)
     }
     best = never;
     for (unsigned w = 0; w < trace.windows; w++) best += gained[w][0] < gained[w][1] ? gained[w][0] : gained[w][1];
-    double earn = trace_earn(&trace, settings, &moves);
-    printf("%-36s %9.1f %9.1f %9.1f %9.1f | %6.3f %6.3f | %8.2f %8s %5u\n", path, never / 1e6, always / 1e6, best / 1e6,
-           earn / 1e6, earn / never, earn / best, (earn - never) / 1e6, "-", moves);
+    double earn = trace_earn(&trace, settings, &moves), bound = settings->regret * earn + (double)EARN_CONSTANT_NS;
+    printf("%-36s %9.1f %9.1f %9.1f %9.1f | %6.3f %6.3f | %8.2f %8.2f %5u\n", path, never / 1e6, always / 1e6,
+           best / 1e6, earn / 1e6, earn / never, earn / best, (earn - never) / 1e6, bound / 1e6, moves);
+    if (settings->check) expect(earn - never <= bound, path, "regret beyond the bound");
     free(trace.records);
 }
 

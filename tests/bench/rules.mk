@@ -20,6 +20,8 @@ policy-sim: $(POLICY_SIM)
 check-policy-sim: $(POLICY_SIM) $(POLICY_THREADS)
 	timeout 120 $(POLICY_SIM) --check --worlds 2000
 	timeout 120 $(POLICY_SIM) --check --worlds 500 --seed 1000000 --regret 0.5
+	timeout 120 $(POLICY_SIM) --check tests/bench/traces/*.trace
+	timeout 120 $(POLICY_SIM) --check --slower 370 tests/bench/traces/*.trace
 	timeout 120 $(POLICY_THREADS)
 	timeout 120 $(POLICY_SIM) --record $(BUILD)/tests/bench/copies.trace $(BUILD)/tests/bench/copies.trace
 
