@@ -120,7 +120,7 @@ static void settle(struct loan *loan, bool patient)
 static struct loan *loan_next(struct loan *loan)
 {
     for (loan = loan ? loan + 1 : loans.entries; loan < loans.entries + LOANS_MOST; loan++)
-        if (loan->window && loan->state > LOAN_COMING) return loan;
+        if (loan->state > LOAN_COMING && loan->window) return loan;
     return NULL;
 }
 
@@ -146,12 +146,8 @@ void lend_named(CUdeviceptr address)
 bool lend_unsettled(CUdeviceptr address)
 {
     struct window *window = context_hull_has(address) ? window_at(address) : NULL;
-    if (!window || !window->loan) return false;
-    lock_acquire(&loans.lock);
-    struct loan *loan = window->loan;
-    bool unsettled = loan && (loan->tied || loan->state == LOAN_HELD);
-    lock_release(&loans.lock);
-    return unsettled;
+    struct loan *loan = window ? window->loan : NULL;
+    return loan && (loan->tied || loan->state == LOAN_HELD);
 }
 
 void lend_freed(struct window *window)
@@ -348,7 +344,7 @@ static const struct ptx_kernel *facts_of(const struct lend_work *work)
     return work->launch ? kernels_facts(work->launch->function) : NULL;
 }
 
-/* Is the loan in a state that the work may find? In the gate, loan.lock held. */
+/* Is the loan in a state that the work may find? In the gate. */
 static bool loan_admits(const struct loan *loan, const struct lend_work *work, const struct ptx_kernel *facts)
 {
     double read_ns;
@@ -363,11 +359,9 @@ static bool loan_admits(const struct loan *loan, const struct lend_work *work, c
 bool lend_admits(const struct lend_work *work)
 {
     const struct ptx_kernel *facts = facts_of(work);
-    bool admits = true;
-    lock_acquire(&loans.lock);
-    for (struct loan *loan = loan_next(NULL); loan; loan = loan_next(loan)) admits &= loan_admits(loan, work, facts);
-    lock_release(&loans.lock);
-    return admits;
+    for (struct loan *loan = loan_next(NULL); loan; loan = loan_next(loan))
+        if (!loan_admits(loan, work, facts)) return false;
+    return true;
 }
 
 static void prepare_held(struct loan *loan, enum effect effect, double read_ns)

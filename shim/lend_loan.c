@@ -71,11 +71,9 @@ static void answer(uintptr_t address)
             address < loan_host_end(&loans.entries[i]))
             loan = &loans.entries[i];
     uint32_t unit = loan ? (uint32_t)((address - loan->host) / LOAN_UNIT) : 0;
-    if (!loan || loan->state == LOAN_COMING) {
-        /* Given back meanwhile, or not yet taken: a page that is not there has never been written. */
+    if (!loan || loan->state == LOAN_COMING || is_touched(loan, unit)) {
+        /* Not yet taken, or given back: a page that is not there was never written, or the program threw it away. */
         watch_zero(address, (size_t)sysconf(_SC_PAGESIZE));
-    } else if (is_touched(loan, unit)) {
-        watch_wake(address, LOAN_UNIT - address % LOAN_UNIT);
     } else {
         set_touched(loan, unit); /* first: the toucher goes on, and may upload what it writes, before this returns */
         watch_fill(loan->host + unit * LOAN_UNIT, loan->at + unit * LOAN_UNIT, LOAN_UNIT);
@@ -243,11 +241,11 @@ void loan_untie(struct loan *loan, bool move, bool freed)
         (void)*(volatile char *)(loan->host + unit * LOAN_UNIT); /* touching is asking for a copy */
         patched = true;
     }
+    if (!move) protect(loan->at, page_up(loan->total), PROT_READ | PROT_WRITE); /* the window's alone from now on */
     lock_acquire(&loans.lock);
     loan->tied = false;
     lock_release(&loans.lock);
     watch_end(loan->host, loan->units * LOAN_UNIT);
-    if (!move) protect(loan->at, page_up(loan->total), PROT_READ | PROT_WRITE); /* the window's alone from now on */
     if (loan->window) hostmem_lent_back(loan->host, patched || freed);
 }
 

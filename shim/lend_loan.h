@@ -9,9 +9,11 @@
  * stale. LENT: they are the window's backing, registered; the device memory is held but not mapped. `tied`: the block
  * still counts on these pages, so nobody may write them; loan_untie gives the block what is its own.
  *
- * The turn (lend.c) is held for every function here, the submission gate is not, unless said otherwise. loan.lock
- * guards all fields; it is taken by the watching thread, so nobody makes a driver call, touches a lent block, or waits
- * for anything while holding it. */
+ * The turn (lend.c) is held for every function here, the submission gate is not, unless said otherwise. The turn and
+ * loans.lock together guard all fields. The watching thread takes the lock, so nobody makes a driver call, touches
+ * memory of the program's, or waits for anything while holding it, and signals are held off: a handler may touch a lent
+ * block. Who is inside the gate reads `state` and `tied` without it: meanwhile no loan is made, and each change is
+ * stored when all that it promises holds. */
 #ifndef SHIM_LEND_LOAN_H
 #define SHIM_LEND_LOAN_H
 #include "shim/lock.h"
@@ -23,8 +25,8 @@
 enum loan_state { LOAN_NONE, LOAN_COMING /* watched, its pages still at the block */, LOAN_HELD, LOAN_LENT };
 
 struct loan {
-    int state; /* enum loan_state */
-    bool tied;
+    _Atomic int state; /* enum loan_state */
+    _Atomic bool tied;
     bool patched;          /* the pages lie in several mappings */
     struct window *window; /* NULL: the probe's */
     uintptr_t host;        /* the lent part of the block: whole units */

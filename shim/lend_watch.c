@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
@@ -62,7 +63,7 @@ static bool range_unregister(uintptr_t address, size_t bytes)
     return ioctl(watch.descriptor, UFFDIO_UNREGISTER, &range) == 0;
 }
 
-void watch_wake(uintptr_t address, size_t bytes)
+static void watch_wake(uintptr_t address, size_t bytes)
 {
     struct uffdio_range range = {address, bytes};
     ioctl(watch.descriptor, UFFDIO_WAKE, &range);
@@ -70,18 +71,22 @@ void watch_wake(uintptr_t address, size_t bytes)
 
 void watch_fill(uintptr_t to, uintptr_t from, size_t bytes)
 {
-    size_t page = page_bytes(), done = 0;
+    size_t page = page_bytes(), done = 0, step = bytes;
     while (done < bytes) {
-        struct uffdio_copy copy = {.dst = to + done, .src = from + done, .len = bytes - done};
-        if (ioctl(watch.descriptor, UFFDIO_COPY, &copy) == 0) break;
-        if (copy.copy > 0) done += (size_t)copy.copy;
-        /* There already: the next one. Out of memory, or mappings are being changed: again. */
-        if (copy.copy == -EEXIST)
-            done += page;
-        else if (copy.copy == -ENOENT || copy.copy == -ESRCH || copy.copy == -EINVAL)
-            break; /* not watched any more */
-        else if (copy.copy <= 0)
-            sched_yield();
+        size_t length = step < bytes - done ? step : bytes - done;
+        struct uffdio_copy copy = {.dst = to + done, .src = from + done, .len = length};
+        if (ioctl(watch.descriptor, UFFDIO_COPY, &copy) == 0)
+            done += length;
+        else if (copy.copy > 0)
+            done += (size_t)copy.copy;
+        else if (copy.copy == -ENOENT && step > page)
+            step = page; /* the program has given some of these pages a mapping of their own (madvise, mlock) */
+        else if (copy.copy == -EEXIST || copy.copy == -ENOENT)
+            done += page; /* there already, or not watched any more */
+        else if (copy.copy == -ESRCH || copy.copy == -EINVAL)
+            break;
+        else
+            sched_yield(); /* out of memory, or mappings are being changed: again */
     }
     watch_wake(to, bytes);
 }
@@ -101,11 +106,20 @@ static void answer_bell(void)
     watch_zero(watch.bell, page_bytes());
 }
 
+/* A file table of this thread's own with nothing in it: what the program closes has to be closed. */
+static bool leave_files(void)
+{
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+    return syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+}
+
 static void *watch_thread(void *argument)
 {
     (void)argument;
     struct uffd_msg message;
-    bool ready = unshare(CLONE_FILES) == 0 && (watch.descriptor = open_descriptor()) >= 0 &&
+    bool ready = leave_files() && (watch.descriptor = open_descriptor()) >= 0 &&
                  range_register(watch.bell, page_bytes());
     atomic_store_explicit(&watch.state, ready ? 1 : -1, memory_order_release);
     while (ready) {

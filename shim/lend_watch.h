@@ -13,7 +13,7 @@
 /* May this process watch memory, system calls included? Asked of the system once; cheap. */
 bool watch_possible(void);
 /* Starts the thread at the first call; false: no watching here. `answer` is called by that thread for each touch of a
- * watched page that is not there; it uses watch_fill and watch_wake. */
+ * watched page that is not there; it uses watch_fill and watch_zero. */
 bool watch_start(void (*answer)(uintptr_t address));
 
 /* Begins and ends watching whole pages. By one thread at a time, which holds no lock that `answer` takes. False: the
@@ -25,7 +25,6 @@ bool watch_end(uintptr_t address, size_t bytes);
  * them; pages that are there stay as they are. */
 void watch_fill(uintptr_t to, uintptr_t from, size_t bytes);
 void watch_zero(uintptr_t to, size_t bytes);
-void watch_wake(uintptr_t address, size_t bytes);
 
 void watch_after_fork_child(void);
 #endif

@@ -28,6 +28,13 @@ void launch_copy(unsigned *destination, const unsigned *source, int count, cudaS
     programs_copy<<<blocks_of(count), 128, 0, stream>>>(destination, source, count);
 }
 
+void launch_copy_of(const struct copy_arguments *arguments, int count, cudaStream_t stream)
+{
+    const void *parameters[] = {&arguments->destination, &arguments->source, &arguments->count};
+    MUST(cudaLaunchKernel((const void *)programs_copy, dim3(blocks_of(count)), dim3(128),
+                          (void **)parameters, 0, stream));
+}
+
 void launch_gate(volatile int *open, unsigned *destination, const unsigned *source, int count, cudaStream_t stream)
 {
     programs_gate<<<1, 1, 0, stream>>>(open, destination, source, count);

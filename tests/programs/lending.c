@@ -1,6 +1,7 @@
 /* A large block that was uploaded and is read by a kernel that reads little of it: whatever the program does with the
  * block or the buffer next, it finds what it would have found. */
 #include "programs.h"
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -252,6 +253,47 @@ SNIPPET(lend_system_calls, "", "system calls read and write the block")
            "read(2) into the block");
     expect(pair.block[WORDS - 100] == 0x11111111 && pair.block[WORDS - 101] == 40 + WORDS - 101, "what it wrote");
     gather(&pair, "after the system calls");
+    end(&pair);
+}
+
+SNIPPET(lend_arguments, "", "a kernel's arguments lie in the block")
+{
+    struct pair pair = lend(90);
+    struct copy_arguments *arguments = (void *)(pair.block + 3 * MIB / 4);
+    *arguments = (struct copy_arguments){pair.result, pair.buffer + READ, READ};
+    launch_add(pair.buffer, 1, WORDS, 0); /* no page is shared any more */
+    upload(&pair);
+    gather(&pair, "uploaded with its own address in it");
+    unsigned words[READ];
+    launch_copy_of(arguments, READ, 0);
+    MUST(cudaMemcpy(words, pair.result, sizeof words, cudaMemcpyDeviceToHost));
+    expect(counts_on(words, READ, 90 + READ), "launched with arguments out of the block");
+    end(&pair);
+}
+
+SNIPPET(lend_divided, "", "the program gives a few pages of the block properties of their own")
+{
+    struct pair pair = lend(33);
+    char *pages = (char *)(((uintptr_t)pair.block + 3 * MIB) & ~(uintptr_t)4095);
+    expect(!madvise(pages, 8192, MADV_RANDOM), "two pages are read at random");
+    check_block(&pair, 33, "advised");
+    upload(&pair);
+    gather(&pair, "uploaded again");
+    mlock(pages + MIB, 4096); /* may not be allowed */
+    block_fill(pair.block, 44);
+    check_block(&pair, 44, "written");
+    gather(&pair, "after it was written");
+    end(&pair);
+}
+
+SNIPPET(lend_descriptors, "", "what the program closes is closed")
+{
+    int ends[2];
+    expect(!pipe(ends), "a pipe");
+    struct pair pair = lend(60);
+    close(ends[1]);
+    struct pollfd end_of_file = {.fd = ends[0], .events = POLLIN};
+    expect(poll(&end_of_file, 1, 5000) == 1 && end_of_file.revents & POLLHUP, "the pipe ends");
     end(&pair);
 }
 

@@ -75,6 +75,13 @@ void kernels_load(void);
 void launch_fill(unsigned *data, unsigned value, int count, cudaStream_t stream);
 void launch_add(unsigned *data, unsigned value, int count, cudaStream_t stream);
 void launch_copy(unsigned *destination, const unsigned *source, int count, cudaStream_t stream);
+/* The same with arguments that lie somewhere in memory, which is not looked at before. */
+struct copy_arguments {
+    unsigned *destination;
+    const unsigned *source;
+    int count;
+};
+void launch_copy_of(const struct copy_arguments *arguments, int count, cudaStream_t stream);
 void launch_gate(volatile int *open, unsigned *destination, const unsigned *source, int count, cudaStream_t stream);
 void launch_atomics(int *cells, unsigned long long *wide, float *real, int threads, cudaStream_t stream);
 
