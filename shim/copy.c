@@ -271,6 +271,7 @@ bool copy_begin(struct copy_request *r, CUresult *result)
     if (r->window->lendable && copy_lendable(r, result)) return true;
     copy_freeze_captured(r->stream, r->device, 0);
     if (placement_wants_time()) r->started_ns = clock_ns();
+    if (r->window->place != WINDOW_HOST) hostmem_lend_end(r); /* inside the gate it would find the GPU busy */
     lend_gate_enter_named(r->device, 0);
     bool elided = false;
     if (request_bytes(r) && !window_covers(r->window, r->device, device_extent(r)) && !context_capturing()) {

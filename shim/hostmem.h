@@ -69,6 +69,8 @@ void hostmem_driver_appeared(void);
 #define HOSTMEM_LEND_UNIT ((size_t)2 << 20) /* blocks from option lend_min on start at a multiple of it */
 bool hostmem_lend(uintptr_t address, size_t bytes, bool *patched);
 void hostmem_lent_back(uintptr_t address, bool patched);
+/* Ends the loan of the block that a copy names, unless the copy only touches it. Outside the gate. */
+void hostmem_lend_end(const struct copy_request *request);
 void hostmem_lend_recall(void (*recall)(uintptr_t address, size_t bytes, bool freed));
 /* Memory that the machine and the cgroup could still give, bytes. */
 size_t hostmem_available(void);

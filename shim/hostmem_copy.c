@@ -354,12 +354,22 @@ static bool copy_foreign(const struct copy_request *request, CUresult *result)
  * the question whether it is needed. */
 #define SMALL_UPLOAD      ((size_t)16 << 10)
 #define UNQUESTIONED_COPY ((size_t)256)
+static bool is_small(const struct copy_request *request, size_t most)
+{
+    return request->direction == COPY_H2D && request->width <= most && request->height == 1 && request->depth == 1;
+}
+
+void hostmem_lend_end(const struct copy_request *request)
+{
+    if (copy_bytes(request) && hostmem_owns(request->host) && !is_small(request, UNQUESTIONED_COPY))
+        recall(request->host, copy_host_extent(request), false);
+}
+
 bool hostmem_copy_small(const struct copy_request *request, CUresult *result)
 {
     char copy[SMALL_UPLOAD];
     size_t bytes = request->width;
-    if (request->direction != COPY_H2D || bytes > sizeof copy || request->height != 1 || request->depth != 1)
-        return false;
+    if (!is_small(request, sizeof copy)) return false;
     if (bytes > UNQUESTIONED_COPY && !hostmem_hides(request->host)) return false;
     struct copy_request shown = *request;
     memcpy(copy, request->host, bytes);

@@ -23,8 +23,9 @@
 
 /* A site whose buffers were a bad choice so often has had its chances. */
 #define REFUSALS_MOST 2
-/* So many bytes before a buffer belong to it too: programs that count from one pass an address before its start. */
-#define BEFORE ((uintptr_t)4096)
+/* So many bytes before a buffer belong to it too: programs that count from one, rows or columns, pass an address before
+ * its start. Nothing else is there. */
+#define BEFORE WINDOW_UNIT
 
 /* One at a time makes or ends loans. Signals are held off meanwhile: a handler that touches a lent block, or waits for
  * a thread that does, would wait for its own thread. */
@@ -52,7 +53,7 @@ static void turn_give(void)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* ns that tries may have lost so far; the turn guards it. */
+/* ns that tries may have lost so far, those included that have not paid yet; the turn guards it. */
 static double lost_ns;
 static uint64_t begun_ns;
 
@@ -65,13 +66,11 @@ static void refuse(struct window *window, const char *reason, unsigned times)
     atomic_store_explicit(&site->reason, reason, memory_order_relaxed);
 }
 
-/* A loan comes to its end: was it worth it? */
+/* A loan comes to its end, and may not have been worth it. */
 static void judge(struct loan *loan, const char *end)
 {
     if (loan->judged) return;
     loan->judged = true;
-    if (lend_has_paid(loan->again)) return;
-    lost_ns += lend_worst_ns(loan->total);
     refuse(loan->window, end, 1);
 }
 
@@ -156,7 +155,10 @@ void lend_freed(struct window *window)
     turn_take();
     struct loan *loan = window->loan;
     if (loan) judge(loan, "lent in vain: freed");
-    if (loan && !loan_drop(loan, false)) loan_abandon(loan);
+    /* Work that was submitted since may wait for somebody who waits for the turn: then no driver call is made. */
+    bool quiet = loan && quiet_begin(0), dropped = quiet && loan_drop(loan, false);
+    if (quiet) gate_open();
+    if (loan && !dropped) loan_abandon(loan);
     turn_give();
 }
 
@@ -255,7 +257,10 @@ static bool upload_again(struct loan *loan, uintptr_t host)
     uint64_t began = clock_ns();
     loan_refresh(loan);
     hostmem_saved(loan->total, clock_ns() - began);
-    loan->again++;
+    if (lend_has_paid(++loan->again) && !loan->judged) {
+        loan->judged = true;
+        lost_ns -= lend_worst_ns(loan->total);
+    }
     loan->spent_ns = 0;
     STAT_ADD(lend_unchanged, 1);
     return true;
@@ -283,6 +288,10 @@ static bool upload_first(struct window *window, uintptr_t host)
         if (!loan || loan_drop(loan, true)) {
             kernel_load(window->context); /* copies behind busy streams will need it */
             made = window->context->copy_kernel && loan_make(window, host);
+            if (made)
+                lost_ns += lend_worst_ns(window->sole_bytes);
+            else
+                refuse(window, "not lent: its block is in use, or lies in several mappings", 1);
         }
         context_leave(pushed);
     }

@@ -36,7 +36,7 @@ struct loan {
     uintptr_t at;      /* where the pages are: the place aside, or the window */
     size_t total;      /* of the buffer, from `at`; what is not whole units is a copy */
     uintptr_t aside;   /* addresses of our own, LOAN_UNIT-aligned; 0: given back */
-    bool judged;       /* the site has been told whether it was worth it */
+    bool judged;       /* it is known whether it was worth it */
     uint32_t again;    /* uploads of the same block since */
     double spent_ns;   /* most that kernels have spent reading it */
 };
@@ -59,13 +59,14 @@ CUresult loan_carry(struct loan *loan);
 /* LENT: to the device memory, and ends. The gate is closed and the context quiet. False: still LENT. */
 bool loan_return(struct loan *loan);
 /* Ends without keeping the buffer's bytes: `map`: the device memory is behind the window again, else nothing. The gate
- * is closed and the context quiet, or the buffer is being freed. False: still there. */
+ * is closed and the context quiet. False: still there. */
 bool loan_drop(struct loan *loan, bool map);
 /* The block gets back its pages (`move`) or copies of them; `freed`: it needs neither. The loan stays, not tied. */
 void loan_untie(struct loan *loan, bool move, bool freed);
 /* Copies what the program changed in the block since into the loan's pages. */
 void loan_refresh(struct loan *loan);
-/* Its context is about to end with everything in it: the block gets its pages back, the loan ends. */
+/* The context or the buffer is about to end: the block gets its pages back, the loan ends. No driver call: what was
+ * registered is unregistered by whoever frees the window. */
 void loan_abandon(struct loan *loan);
 
 static inline uintptr_t loan_host_end(const struct loan *loan) { return loan->host + loan->units * LOAN_UNIT; }

@@ -119,8 +119,8 @@ static void *watch_thread(void *argument)
 {
     (void)argument;
     struct uffd_msg message;
-    bool ready = leave_files() && (watch.descriptor = open_descriptor()) >= 0 &&
-                 range_register(watch.bell, page_bytes());
+    bool ready =
+        leave_files() && (watch.descriptor = open_descriptor()) >= 0 && range_register(watch.bell, page_bytes());
     atomic_store_explicit(&watch.state, ready ? 1 : -1, memory_order_release);
     while (ready) {
         ssize_t got = read(watch.descriptor, &message, sizeof message);

@@ -165,8 +165,8 @@ static size_t held_bytes(const struct window *window)
     return window->lendable ? 0 : window->has_device ? window->bytes : window->usable;
 }
 
-/* Lendable windows leave a quarter of the addresses to others, and a unit free behind each: the address just behind a
- * buffer is no other one's. */
+/* Lendable windows leave a quarter of the addresses to others, and a unit free on both sides of each: addresses near a
+ * buffer are no other one's. */
 static bool has_room(const struct context *context, size_t units, bool lendable)
 {
     size_t most = lendable ? CONTEXT_UNITS / 4 * 3 : CONTEXT_UNITS;
@@ -176,7 +176,7 @@ static bool has_room(const struct context *context, size_t units, bool lendable)
 /* Addresses for a window that is not yet anyone's: those of a dead one of the same size, or new ones. */
 static struct window *reserve_window(struct context *context, size_t bytes, bool lendable)
 {
-    size_t units = bytes / WINDOW_UNIT + lendable;
+    size_t units = bytes / WINDOW_UNIT + 2 * lendable;
     lock_acquire(&context->lock);
     struct window *window = context->windows;
     while (window && !(window->reusable && window->bytes == bytes && window->lendable == lendable))
@@ -185,7 +185,7 @@ static struct window *reserve_window(struct context *context, size_t bytes, bool
         window->reusable = false;
         window->high = 0;
     } else if (has_room(context, units, lendable) && (window = arena_calloc(sizeof *window))) {
-        window->base = context->base + context->units_used * WINDOW_UNIT;
+        window->base = context->base + (context->units_used + lendable) * WINDOW_UNIT;
         window->context = context;
         window->bytes = bytes;
         window->lendable = lendable;

@@ -1,14 +1,16 @@
 // Lending against a model: random programs that write, read, upload, launch, free and fork.
 //     lend [STEPS [THREADS [SEED [gpu]]]]
+// Terminated (timeout does that), it says how far each thread is, twice: one that stands still hangs.
 // Run under the library with ZCSHIM_LEND_MIN=2M ZCSHIM_HOST_MIN=2M; bare it checks the model itself. Each thread has
 // blocks, buffers and a stream of its own, and knows what every place of them must hold. `gpu`: also kernels that
-// follow pointers in memory, which the driver in software cannot translate.
+// follow pointers in memory or count from far before a buffer, which the driver in software cannot translate.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <csignal>
 #include <cuda_runtime.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -257,8 +259,12 @@ struct torture {
             return;
         case 3:
             if (!is_gpu || below(4)) return;
-            CUDA(cudaMemcpy(list, &d.memory, sizeof d.memory, cudaMemcpyHostToDevice));
-            torture_chase<<<1, INDICES, 0, in>>>(list, index, count, value);
+            if (below(2)) {
+                torture_scatter_after<<<1, INDICES, 0, in>>>(d.memory - MIB / 8, index, count, value, MIB / 8);
+            } else {
+                CUDA(cudaMemcpy(list, &d.memory, sizeof d.memory, cudaMemcpyHostToDevice));
+                torture_chase<<<1, INDICES, 0, in>>>(list, index, count, value);
+            }
             for (unsigned i = 0; i < count; i++) d.set(places[i], value + i);
             return;
         case 4: { // written while the GPU is held up by the program itself
@@ -358,6 +364,17 @@ struct torture {
     }
 };
 
+static std::vector<torture> states;
+static void terminated(int)
+{
+    for (int times = 0; times < 2; times++) {
+        for (torture &state : states) dprintf(2, "lend torture: terminated at step %ld\n", state.step);
+        struct timespec second = {1, 0};
+        if (!times) nanosleep(&second, nullptr);
+    }
+    _exit(124);
+}
+
 int main(int argc, char **argv)
 {
     long steps = argc > 1 ? atol(argv[1]) : 20000;
@@ -367,7 +384,8 @@ int main(int argc, char **argv)
     alone = count == 1;
     setenv("CUDA_MODULE_LOADING", "EAGER", 1); // loading a kernel may wait for the GPU, which may wait for us
     std::vector<std::thread> threads;
-    std::vector<torture> states(count);
+    states.resize(count);
+    signal(SIGTERM, terminated);
     long step = 0;
     CUDA(cudaFree(nullptr));
     for (int i = 0; i < count; i++) threads.emplace_back([&, i] { states[i].run(i, seed, steps / count, true); });

@@ -24,6 +24,14 @@ extern "C" __global__ void torture_scatter(unsigned long long *table, const unsi
     if (i < count) table[index[i]] = value + i;
 }
 
+// Counts from one.
+extern "C" __global__ void torture_scatter_after(unsigned long long *table, const unsigned *index, int count,
+                                                 unsigned long long value, long long skipped)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) table[skipped + index[i]] = value + i;
+}
+
 // Reads one table and writes another.
 extern "C" __global__ void torture_both(unsigned long long *to, const unsigned long long *from, const unsigned *index,
                                         int count)
