@@ -74,6 +74,8 @@ void hostmem_lend_end(const struct copy_request *request);
 void hostmem_lend_recall(void (*recall)(uintptr_t address, size_t bytes, bool freed));
 /* Memory that the machine and the cgroup could still give, bytes. */
 size_t hostmem_available(void);
+/* Which allocation the block at the address is: no two have the same number. 0: not a block of ours. */
+uint64_t hostmem_serial(uintptr_t address);
 /* An upload of so many pageable bytes took so long: what the driver's copy would have taken more counts as saved. */
 void hostmem_saved(size_t bytes, uint64_t ns);
 

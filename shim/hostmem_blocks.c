@@ -111,8 +111,10 @@ static void block_zero(struct block *block, size_t bytes)
 static void block_owned(struct block *block, size_t bytes)
 {
     struct host_owner owner = host_owner_count(bytes);
+    static uint64_t serial; /* the lock guards it */
     hostmem_lock();
     block->owner = owner;
+    block->serial = ++serial;
     hostmem_unlock();
 }
 

@@ -58,6 +58,7 @@ struct block {
     struct piece *pieces;
     size_t registered;             /* bytes */
     struct host_owner owner;       /* for the report */
+    uint64_t serial;               /* of the allocation, see hostmem_serial */
     struct block *newer, *older;   /* all cached blocks by age */
     struct block *next, *previous; /* cached blocks of one size class */
 };

@@ -6,6 +6,15 @@ static void (*_Atomic recall_function)(uintptr_t, size_t, bool);
 void hostmem_lend_recall(void (*recall)(uintptr_t, size_t, bool)) { atomic_store(&recall_function, recall); }
 
 size_t hostmem_available(void) { return budget_available(); }
+uint64_t hostmem_serial(uintptr_t address)
+{
+    hostmem_lock();
+    const struct block *block = range_block(address);
+    uint64_t serial = block ? block->serial : 0;
+    hostmem_unlock();
+    return serial;
+}
+
 void hostmem_saved(size_t bytes, uint64_t ns) { rate_saved(COPY_H2D, bytes, ns); }
 
 static bool is_idle(const struct block *block)

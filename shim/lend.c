@@ -271,8 +271,11 @@ static bool is_tried(struct window *window, uintptr_t host)
 {
     if (window->site && window->site->lend_refused >= REFUSALS_MOST) return false;
     if (shim.options.stress_moves) return true;
-    window->lend_repeats = window->lend_host == host ? window->lend_repeats + 1 : 0;
+    uint64_t serial = hostmem_serial(host); /* a new block at the old address is another one */
+    bool again = window->lend_host == host && window->lend_serial == serial;
+    window->lend_repeats = again ? window->lend_repeats + 1 : 0;
     window->lend_host = host;
+    window->lend_serial = serial;
     double allowed = shim.options.regret * (double)(clock_ns() - begun_ns);
     return lend_is_tried(window->sole_bytes, window->lend_repeats, (double)STAT_GET(host_saved_ns) + allowed - lost_ns);
 }

@@ -53,6 +53,7 @@ struct window {
 
     _Atomic(struct loan *) loan; /* lend_loan.c; NULL: none */
     uintptr_t lend_host;         /* lend.c: the block that was uploaded last, how often in a row before */
+    uint64_t lend_serial;
     uint32_t lend_repeats;
     struct pending *pending; /* slots freed in stream order, not yet reusable */
     void *policy;            /* placement.c */

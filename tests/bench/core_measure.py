@@ -22,7 +22,6 @@ def environment(settings=None, shim=True):
 BARE = environment()
 OFF = environment({"ZCSHIM_MODE": "off"})
 ALWAYS = environment({"ZCSHIM_MODE": "always"})
-AUTO = environment({"ZCSHIM_MODE": "auto"})
 
 
 class Failed(Exception):

@@ -11,13 +11,14 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from core_measure import AUTO, BARE, BUILD, Failed, Table, alternate, environment, json_line, loop_us, need_device, ratios
+from core_measure import BARE, BUILD, Failed, Table, alternate, environment, json_line, loop_us, need_device, ratios
 
 QUICK = os.environ.get("QUICK")
 ROUNDS = int(os.environ.get("ROUNDS", "1" if QUICK else "3"))
 KIND = os.environ.get("KIND", "")
 SMALL, LARGE, GRAPH = ("32M", "64M", "64M") if QUICK else ("64M", "1G", "4G")
 OFF = environment({"ZCSHIM_LEND": "off"})
+AUTO = environment({"ZCSHIM_LEND": "auto"})
 
 
 def example(name, *arguments):

@@ -19,7 +19,7 @@ import time
 
 STRESS = {f"stress{seed}": {"ZCSHIM_MODE": "always", "ZCSHIM_STRESS_MOVES": str(seed)} for seed in (1, 2, 3)}
 # Everything that is large enough to move by whole huge pages is lent as soon as it may be.
-STRESS["lend"] = {"ZCSHIM_MODE": "auto", "ZCSHIM_LEND_MIN": "2M", "ZCSHIM_HOST_MIN": "2M", "ZCSHIM_STRESS_MOVES": "9"}
+STRESS["lend"] = {"ZCSHIM_MODE": "auto", "ZCSHIM_LEND": "auto", "ZCSHIM_LEND_MIN": "2M", "ZCSHIM_HOST_MIN": "2M", "ZCSHIM_STRESS_MOVES": "9"}
 MODES = {mode: {"ZCSHIM_MODE": mode} for mode in ("off", "observe", "auto", "always")} | STRESS
 # Devices and systems that lack something, by the simulator: both runs get these.
 LACKING = {

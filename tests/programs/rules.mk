@@ -106,7 +106,7 @@ GPU_CHECKS += gpu-programs gpu-examples
 
 # What a program cannot see of its loans: an idle GPU is not found busy by the call that ends one.
 check-lend-report: $(PROGRAMS)/programs-shared $(BUILD)/libzcshim.so $$(SIM)
-	@env LD_LIBRARY_PATH=$(BUILD)/sim LD_PRELOAD=./$(BUILD)/libzcshim.so ZCSHIM_LEND_MIN=2M ZCSHIM_HOST_MIN=2M ZCSHIM_STRESS_MOVES=9 \
+	@env LD_LIBRARY_PATH=$(BUILD)/sim LD_PRELOAD=./$(BUILD)/libzcshim.so ZCSHIM_LEND=auto ZCSHIM_LEND_MIN=2M ZCSHIM_HOST_MIN=2M ZCSHIM_STRESS_MOVES=9 \
 	  ZCSHIM_REPORT=$(PROGRAMS)/lend_several.%p.txt sh -c 'rm -f $(PROGRAMS)/lend_several.*.txt; exec $(PROGRAMS)/programs-shared lend_several' >/dev/null
 	@grep -q 'loans copied to the device later' $(PROGRAMS)/lend_several.*.txt && ! grep 'because the GPU was busy' $(PROGRAMS)/lend_several.*.txt
 ifeq ($(SAN),)

@@ -1,7 +1,7 @@
 // Lending against a model: random programs that write, read, upload, launch, free and fork.
 //     lend [STEPS [THREADS [SEED [gpu]]]]
 // Terminated (timeout does that), it says how far each thread is, twice: one that stands still hangs.
-// Run under the library with ZCSHIM_LEND_MIN=2M ZCSHIM_HOST_MIN=2M; bare it checks the model itself. Each thread has
+// Run under the library with ZCSHIM_LEND=auto ZCSHIM_LEND_MIN=2M ZCSHIM_HOST_MIN=2M; bare it checks the model itself. Each thread has
 // blocks, buffers and a stream of its own, and knows what every place of them must hold. `gpu`: also kernels that
 // follow pointers in memory or count from far before a buffer, which the driver in software cannot translate.
 #include <atomic>

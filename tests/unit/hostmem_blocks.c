@@ -55,6 +55,22 @@ Test(hostmem_blocks, only_the_start_of_a_held_block_is_given_back_and_only_once)
     cr_assert(!hostmem_block_give(block));
 }
 
+Test(hostmem_blocks, an_allocation_at_the_address_of_a_freed_one_is_another)
+{
+    char *block = NULL;
+    uint64_t before = 0;
+    for (int i = 0; i < 4; i++) { /* from the second one on out of the cache */
+        char *next = hostmem_block_take(8 * MIB, 16, false);
+        uint64_t serial = hostmem_serial((uintptr_t)next + 4 * MIB);
+        cr_assert_gt(serial, before);
+        cr_assert_eq(hostmem_serial((uintptr_t)next), serial);
+        cr_assert(!block || i < 2 || next == block);
+        before = serial, block = next;
+        hostmem_block_give(next);
+    }
+    cr_assert_eq(hostmem_serial((uintptr_t)&block), 0);
+}
+
 Test(hostmem_blocks, addresses_of_freed_blocks_join_and_are_used_again)
 {
     char *blocks[64];
