@@ -282,13 +282,19 @@ static bool block_move(struct block *block, size_t mapped)
     return true;
 }
 
-static bool resize_in_place(struct block *block, size_t bytes)
+/* A little less is not worth a registration; half as much is. */
+static bool shrink_drops(const struct block *block, size_t bytes)
+{
+    return block->registered && page_up(block->start - block->base + bytes) <= block->mapped / 2;
+}
+
+/* `may_drop`: registrations, which would wait for the GPU if that was not idle. */
+static bool resize_in_place(struct block *block, size_t bytes, bool may_drop)
 {
     size_t mapped = page_up(block->start - block->base + bytes);
     if (block->altered || block->torn || block->program_ranges) return mapped <= block->mapped;
     if (mapped <= block->mapped) {
-        /* A little less is not worth a registration; half as much is. */
-        if (block->registered && mapped <= block->mapped / 2) pieces_drop(block, block->base, block->mapped);
+        if (may_drop && shrink_drops(block, bytes)) pieces_drop(block, block->base, block->mapped);
         if (!block->registered && mapped < block->mapped) block_shrink(block, mapped);
         return true;
     }
@@ -302,7 +308,14 @@ void *hostmem_block_resize(void *address, size_t bytes)
     recall(address, 1, false);
     hostmem_lock();
     struct block *block = block_at(address);
-    if (block && resize_in_place(block, bytes)) {
+    bool drops = block && shrink_drops(block, bytes);
+    if (drops) {
+        hostmem_unlock();
+        drops = gpu_is_quiet();
+        hostmem_lock();
+        block = block_at(address);
+    }
+    if (block && resize_in_place(block, bytes, drops)) {
         void *start = (void *)block->start;
         struct host_owner owner = block->owner;
         hostmem_unlock();

@@ -159,5 +159,5 @@ void cache_trim_to_budget(void)
     size_t held = hostmem.registered > hostmem.kept ? hostmem.registered : hostmem.kept;
     size_t excess = held > limit && hostmem.kept ? held - limit : 0;
     hostmem_unlock();
-    if (excess) cache_trim(excess < hostmem.kept ? excess : hostmem.kept);
+    if (excess && gpu_is_quiet()) cache_trim(excess < hostmem.kept ? excess : hostmem.kept);
 }

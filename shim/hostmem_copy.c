@@ -31,17 +31,19 @@ static bool is_nonblocking(const struct copy_request *request)
 }
 
 /* A native copy of part of a block, which must not be registered meanwhile: the driver decides by what it sees at some
- * point of the call. Lock not held. */
-static CUresult copy_native_counted(struct block *block, const struct copy_request *request)
+ * point of the call. False: some of it is registered by now, nothing was done. Lock not held. */
+static bool copy_native_counted(struct block *block, const struct copy_request *request, CUresult *result)
 {
     hostmem_lock();
-    block->natives++;
+    bool registered = pieces_any(block, (uintptr_t)request->host, copy_host_extent(request));
+    if (!registered) block->natives++;
     hostmem_unlock();
-    CUresult result = copy_native(request);
+    if (registered) return false;
+    *result = copy_native(request);
     hostmem_lock();
     block->natives--;
     hostmem_unlock();
-    return result;
+    return true;
 }
 
 /* A copy registers a piece when it covers half of it, or when the copies so far add up to it; twice that where
@@ -57,19 +59,19 @@ static bool earns(const struct copy_run *run, uint32_t index, size_t covered)
     return covered >= whole / 2 || piece->evidence >= whole;
 }
 
-/* One part of the request that lies in one piece (direct), or in unregistered ones. Lock not held. */
+/* One part of the request that lies in one piece (direct), or in unregistered ones. Lock held, released while the
+ * driver works. */
 static void run_part(struct copy_run *run, const struct copy_request *part, bool direct, bool last)
 {
     if (!direct) {
-        hostmem_lock();
         run->block->natives++;
         hostmem_unlock();
         run->result = stage_or_native(run->context, part, run->idle && !run->pending);
         hostmem_lock();
         run->block->natives--;
-        hostmem_unlock();
         return;
     }
+    hostmem_unlock();
     run->direct += copy_bytes(part);
     /* The driver's own synchronous call ends a synchronous copy: it waits for its stream as the native one does. */
     if (last && !part->async && part->stream == CU_STREAM_LEGACY && run->sole) {
@@ -79,12 +81,13 @@ static void run_part(struct copy_run *run, const struct copy_request *part, bool
         run->result = copy_enqueue(part);
         run->pending |= run->result == CUDA_SUCCESS;
     }
+    hostmem_lock();
 }
 
-static bool piece_direct(struct copy_run *run, uint32_t index, uintptr_t end, size_t covered)
+static bool piece_direct(struct copy_run *run, uint32_t index, size_t covered)
 {
     bool earned = earns(run, index, covered);
-    return piece_register(run->block, index, end, earned, run->may_wait, run->current);
+    return piece_register(run->block, index, earned, run->may_wait, run->current);
 }
 
 /* Lock held; released while the driver works. */
@@ -95,26 +98,28 @@ static void run_flat(struct copy_run *run, const struct copy_request *request)
     for (uintptr_t at = start; at < end && run->result == CUDA_SUCCESS;) {
         uint32_t index = piece_index(run->block, at);
         uintptr_t stop = piece_end(run->block, index) < end ? piece_end(run->block, index) : end;
-        if (!known) direct = piece_direct(run, index, stop, stop - at);
+        if (!known) direct = piece_direct(run, index, stop - at);
         known = false;
         /* Unregistered neighbours go in one call. */
         while (!direct && stop < end && !known) {
             index = piece_index(run->block, stop);
             uintptr_t next = piece_end(run->block, index) < end ? piece_end(run->block, index) : end;
-            if (piece_direct(run, index, next, next - stop)) {
+            if (piece_direct(run, index, next - stop)) {
                 known = true;
                 break;
             }
             stop = next;
+        }
+        if (!direct && pieces_any(run->block, at, stop - at)) { /* by another copy, meanwhile */
+            known = false;
+            continue;
         }
         struct copy_request part = *request;
         part.host = (void *)at;
         part.device = request->device + (at - start);
         part.width = stop - at;
         part.height = part.depth = 1;
-        hostmem_unlock();
         run_part(run, &part, direct, stop == end);
-        hostmem_lock();
         if (known) direct = true;
         at = stop;
     }
@@ -140,11 +145,8 @@ static void run_rows(struct copy_run *run, const struct copy_request *request)
             }
             part.height = request->host_pitch ? (limit - end) / request->host_pitch + 1 : 1;
             if (part.height > request->height - row) part.height = request->height - row;
-            uintptr_t stop = at + (part.height - 1) * request->host_pitch + request->width;
-            bool direct = piece_direct(run, index, stop, part.height * request->width);
-            hostmem_unlock();
+            bool direct = piece_direct(run, index, part.height * request->width);
             run_part(run, &part, direct, false);
-            hostmem_lock();
             row += part.height;
         }
     }
@@ -268,38 +270,39 @@ static bool copy_one_piece(struct block *block, const struct copy_request *reque
     return true;
 }
 
-/* Lock held at the call, released when it returns. */
-static bool copy_block_counted(struct block *block, const struct copy_request *request, CUresult *result)
+/* COPY_AGAIN: another copy has registered what this one took for pageable. Lock held at the call, released when it
+ * returns. */
+enum copied { COPY_NOT_OURS, COPY_DONE, COPY_AGAIN };
+static enum copied copy_block_once(struct block *block, const struct copy_request *request, CUresult *result)
 {
     size_t bytes = copy_bytes(request), extent = copy_host_extent(request);
     bool ready = block && pieces_ready(block);
     bool registered = ready && pieces_any(block, (uintptr_t)request->host, extent);
-    if (registered && bytes < HOSTMEM_COPY_MIN && copy_one_piece(block, request, result)) return true;
+    if (registered && bytes < HOSTMEM_COPY_MIN && copy_one_piece(block, request, result)) return COPY_DONE;
     hostmem_unlock();
-    if (!ready) return false;
+    if (!ready) return COPY_NOT_OURS;
     struct host_context *context = host_context_of(request->stream);
     bool worth = registered || (bytes >= HOSTMEM_COPY_MIN && hostmem_driver_usable());
     /* One memcpy costs less than asking whether the stream is idle. */
     if (context && registered && is_nonblocking(request) && bytes <= STAGED_UNASKED &&
         copy_by_way_of_staging(context, request, result))
-        return true;
-    if (!context || !worth || !copy_device_valid(request)) {
-        *result = copy_native_counted(block, request);
-        return true;
+        return COPY_DONE;
+    bool nonblocking = is_nonblocking(request) && bytes <= UNWAITED_MAX, idle = false;
+    bool native = !context || !worth || !copy_device_valid(request);
+    if (native && registered) { /* refused by the driver, too */
+        *result = copy_native(request);
+        return COPY_DONE;
     }
-    bool idle = false;
-    if (is_nonblocking(request) && bytes <= UNWAITED_MAX) {
-        if (copy_without_waiting(context, request, registered, &idle, result)) return true;
-        if (!idle) { /* nothing registered: the driver stages it */
-            *result = copy_native_counted(block, request);
-            return true;
-        }
-    } else {
+    if (!native && nonblocking) {
+        if (copy_without_waiting(context, request, registered, &idle, result)) return COPY_DONE;
+        native = !idle; /* nothing registered: the driver stages it */
+    } else if (!native) {
         idle = host_stream_idle(context, request->stream);
-        cache_trim_to_budget();
     }
+    if (native) return copy_native_counted(block, request, result) ? COPY_DONE : COPY_AGAIN;
     *result = copy_pieces(context, block, request, idle);
-    return true;
+    if (!nonblocking) cache_trim_to_budget();
+    return COPY_DONE;
 }
 
 /* Handles every copy of a block that the program holds: what the driver does itself is counted, see natives. */
@@ -316,12 +319,16 @@ static bool copy_block(const struct copy_request *request, CUresult *result)
         block = block_containing(host, extent);
     }
     if (block) block->readers++;
-    bool done = copy_block_counted(block, request, result);
-    if (!block) return done;
+    enum copied copied = copy_block_once(block, request, result);
+    while (copied == COPY_AGAIN) {
+        hostmem_lock();
+        copied = copy_block_once(block, request, result);
+    }
+    if (!block) return copied == COPY_DONE;
     hostmem_lock();
     block->readers--;
     hostmem_unlock();
-    return done;
+    return copied == COPY_DONE;
 }
 
 /* Memory that CUDA knows (pinned, registered by the program, managed, device) is not pageable. */

@@ -30,7 +30,7 @@ enum piece_state { PIECE_NONE, PIECE_BUSY, PIECE_REGISTERED };
 struct piece {
     uint8_t state;
     uint8_t refused;   /* the driver said no: not asked again for this block */
-    size_t bytes;      /* registered length; the last piece may be shorter than it would be now */
+    size_t bytes;      /* registered length */
     size_t evidence;   /* bytes copied from or to it unregistered */
     CUcontext context; /* through which it was registered */
 };
@@ -154,7 +154,7 @@ struct block *cache_take_oldest(void);
 /* Gives cached blocks back, oldest first, until at least `bytes` are given back or none is left; returns the bytes.
  * Lock not held. May wait for the GPU (unregistering does). */
 size_t cache_trim(size_t bytes);
-/* Trims what the budget no longer allows. Lock not held; for places that may wait. */
+/* Trims what the budget no longer allows, if the GPU is idle. Lock not held. */
 void cache_trim_to_budget(void);
 
 /* --- hostmem_register.c ---------------------------------------------------------------------------------------------
@@ -166,12 +166,11 @@ uintptr_t piece_start(const struct block *block, uint32_t index);
 uintptr_t piece_end(const struct block *block, uint32_t index); /* as it would be registered now */
 /* Does any part of the range lie in a piece that is registered or about to be? Lock held. */
 bool pieces_any(struct block *block, uintptr_t address, size_t bytes);
-/* Ends with the piece registered up to `end` at least (true) or not (false). `earned`: a registration that is not there
- * may be made; `may_wait`: cached blocks may be unregistered for it, which may wait for the GPU. Lock held, released
- * while the driver works. */
-bool piece_register(struct block *block, uint32_t index, uintptr_t end, bool earned, bool may_wait, CUcontext context);
-/* Drops the registration of all pieces that the range touches; waits for copies under way. Lock held, released
- * meanwhile. */
+/* Ends with the piece registered (true) or not (false). `earned`: a registration that is not there may be made;
+ * `may_wait`: cached blocks may be unregistered for it. Lock held, released while the driver works. */
+bool piece_register(struct block *block, uint32_t index, bool earned, bool may_wait, CUcontext context);
+/* Drops the registration of all pieces that the range touches; waits for copies under way. Where no driver call may be
+ * made (after exit, inside a host function) they stay registered. Lock held, released meanwhile. */
 void pieces_drop(struct block *block, uintptr_t address, size_t bytes);
 /* Forgets registrations without a driver call (a child, a reset context). Lock held. */
 void pieces_forget(struct block *block);

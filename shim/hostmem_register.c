@@ -95,8 +95,8 @@ static bool budget_makes_room(size_t bytes, bool may_wait)
     if (hostmem.registered + bytes <= limit) return true;
     size_t missing = hostmem.registered + bytes - limit;
     if (bytes > limit || hostmem.kept < missing || !may_wait) return false;
-    hostmem_unlock(); /* the caller counts among the block's users */
-    cache_trim(missing);
+    hostmem_unlock();                        /* the caller counts among the block's users */
+    if (gpu_is_quiet()) cache_trim(missing); /* else unregistering would wait for work that the copy need not wait for */
     hostmem_lock();
     return hostmem.registered + bytes <= limit;
 }
@@ -108,12 +108,12 @@ static bool may_register(const struct block *block, const struct piece *piece)
            shim.real.cuMemHostRegister_v2;
 }
 
-bool piece_register(struct block *block, uint32_t index, uintptr_t end, bool earned, bool may_wait, CUcontext context)
+bool piece_register(struct block *block, uint32_t index, bool earned, bool may_wait, CUcontext context)
 {
     struct piece *piece = &block->pieces[index];
     while (piece->state == PIECE_BUSY) hostmem_wait();
     uintptr_t start = piece_start(block, index);
-    if (piece->state == PIECE_REGISTERED) return start + piece->bytes >= end;
+    if (piece->state == PIECE_REGISTERED) return true;
     size_t bytes = piece_end(block, index) - start;
     if (!earned || !may_register(block, piece) || !hostmem_driver_usable()) return false;
     if (!budget_makes_room(bytes, may_wait)) {
@@ -168,8 +168,8 @@ static void unregister(struct block *block, uint32_t index)
     piece->state = PIECE_BUSY;
     block->changing++;
     hostmem_unlock();
-    /* Whatever the answer: a context that is gone or broken has no use for the pages any more. */
-    if (host_context_enter(context)) {
+    CUresult entered = shim.real.cuCtxPushCurrent_v2(context);
+    if (entered == CUDA_SUCCESS) {
         CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
         bool relaxed = shim.real.cuThreadExchangeStreamCaptureMode &&
                        shim.real.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
@@ -179,7 +179,10 @@ static void unregister(struct block *block, uint32_t index)
     }
     hostmem_lock();
     block->changing--;
-    forget(block, piece);
+    if (entered == CUDA_ERROR_NOT_PERMITTED) /* inside a host function: the driver keeps it */
+        piece->state = PIECE_REGISTERED;
+    else /* also of a context that is gone or broken, which has no use for the pages any more */
+        forget(block, piece);
     pthread_cond_broadcast(&hostmem.changed);
 }
 

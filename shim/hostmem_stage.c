@@ -67,7 +67,7 @@ static unsigned lane_free_slots(struct lane *lane, struct slot **slots)
     unsigned count = 0;
     for (int i = 0; i < HOST_LANE_SLOTS; i++) {
         struct slot *slot = &lane->slots[i];
-        if (slot->in_flight && shim.real.cuEventQuery(slot->event) != CUDA_ERROR_NOT_READY) slot->in_flight = false;
+        if (slot->in_flight && shim.real.cuEventQuery(slot->event) == CUDA_SUCCESS) slot->in_flight = false;
         if (!slot->in_flight && !slot->lost) slots[count++] = slot;
     }
     return count;
@@ -183,7 +183,7 @@ static CUresult slot_settle(struct slot *slot)
 {
     if (!slot->in_flight) return CUDA_SUCCESS;
     CUresult result = shim.real.cuEventSynchronize(slot->event);
-    slot->in_flight = false;
+    slot->in_flight = result != CUDA_SUCCESS;
     return result;
 }
 
@@ -208,7 +208,7 @@ static CUresult stage_h2d(struct plan *plan)
         while (filled < plan->count && filled - sent < plan->slots) {
             struct slot *slot = plan->slot[filled % plan->slots];
             /* With others still on their way this slot can wait for its turn. */
-            if (slot->in_flight && filled > sent && shim.real.cuEventQuery(slot->event) == CUDA_ERROR_NOT_READY) break;
+            if (slot->in_flight && filled > sent && shim.real.cuEventQuery(slot->event) != CUDA_SUCCESS) break;
             if ((result = slot_settle(slot)) != CUDA_SUCCESS) break;
             slot_fill(plan, slot, filled++);
             pool_push(&slot->chunk);

@@ -66,7 +66,7 @@ static struct stage *take_one(struct staging *staging, size_t class)
         int state = 0;
         if (atomic_compare_exchange_strong(&stage->state, &state, 1)) return stage;
         if (state == 2 && atomic_compare_exchange_strong(&stage->state, &state, 1)) {
-            if (shim.real.cuEventQuery(stage->event) != CUDA_ERROR_NOT_READY) return stage;
+            if (shim.real.cuEventQuery(stage->event) == CUDA_SUCCESS) return stage; /* an error tells nothing */
             atomic_store(&stage->state, 2);
         }
         /* Pieces are used in turn: when the oldest ones are still in flight, more are better than asking all. */

@@ -29,7 +29,8 @@ void stub_options(size_t pin_limit, int copy_threads)
     shim.pid = getpid();
 }
 
-bool gpu_is_quiet(void) { return true; }
+bool stub_gpu_busy;
+bool gpu_is_quiet(void) { return !stub_gpu_busy; }
 
 struct host_owner host_owner_count(size_t bytes) { return (struct host_owner){NULL, bytes}; }
 

@@ -410,6 +410,89 @@ Test(hostmem_copy, copies_that_need_a_block_unregistered_do_not_pin_and_unpin_it
     cr_assert(hostmem_block_give(host));
 }
 
+static CUresult not_permitted(CUcontext context)
+{
+    (void)context;
+    return CUDA_ERROR_NOT_PERMITTED;
+}
+
+Test(hostmem_copy, a_registration_that_cannot_be_dropped_inside_a_host_function_stays_known)
+{
+    size_t bytes = 16 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    shim.real.cuCtxPushCurrent_v2 = not_permitted;
+    hostmem_mapping_changes(host, bytes, HOSTMEM_DISCARDS);
+    char *resized = hostmem_block_resize(host, 5 * MIB);
+    cr_assert_eq(resized, host);
+    cr_assert(fake_is_registered(host) && fake_is_registered(host + bytes - 1));
+    cr_assert(hostmem_hides(host) && hostmem_hides(host + bytes - 1), "else the driver's answer for it would be seen");
+    cr_assert(hostmem_block_give(host));
+    cr_assert_geq(fake_registered_bytes(), bytes);
+    fake_start();
+}
+
+Test(hostmem_copy, shrinking_and_trimming_do_not_wait_for_a_busy_gpu)
+{
+    size_t bytes = 16 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    stub_gpu_busy = true;
+    cr_assert_eq(hostmem_block_resize(host, 5 * MIB), host);
+    cr_assert(hostmem_block_give(host));
+    stub_options(17 * MIB, 2);
+    usleep(150000); /* the limit is read again after 100 ms */
+    char *other = hostmem_block_take(40 * MIB, 16, false);
+    cr_assert(do_copy(flat(COPY_H2D, device, other, bytes, CU_STREAM_LEGACY, false)));
+    cr_assert_eq(fake_unregistrations(), 0);
+    stub_gpu_busy = false;
+    cr_assert(do_copy(flat(COPY_H2D, device, other, bytes, CU_STREAM_LEGACY, false)));
+    cr_assert_gt(fake_unregistrations(), 0);
+}
+
+static struct copy_request meanwhile;
+static CUresult (*current_before)(CUcontext *);
+static CUresult current_and_copy(CUcontext *context)
+{
+    shim.real.cuCtxGetCurrent = current_before;
+    cr_assert(do_copy(meanwhile));
+    return current_before(context);
+}
+
+Test(hostmem_copy, a_copy_across_pieces_is_right_when_another_registers_one_of_them_meanwhile)
+{
+    size_t bytes = 17 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    uintptr_t boundary = ((uintptr_t)host & ~(2 * MIB - 1)) + 8 * MIB;
+    meanwhile = flat(COPY_H2D, device, host, 6 * MIB, CU_STREAM_LEGACY, false);
+    current_before = shim.real.cuCtxGetCurrent;
+    shim.real.cuCtxGetCurrent = current_and_copy;
+    fill(host, bytes, 3);
+    cr_assert(do_copy(flat(COPY_H2D, device, (char *)boundary - 1000, 2000, (CUstream)0x77, true)));
+    cr_assert_gt(fake_registrations(), 0);
+    cr_assert(memcmp(device, (char *)boundary - 1000, 2000) == 0);
+}
+
+static CUresult query_refused(CUevent event)
+{
+    (void)event;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+Test(hostmem_copy, a_staged_piece_is_not_used_again_when_its_event_cannot_be_asked)
+{
+    size_t bytes = 4 * MIB, part = 40000;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
+    fill(host, bytes, 7);
+    fake_hold((CUstream)0x77);
+    shim.real.cuEventQuery = query_refused;
+    for (size_t at = 0; at < 10 * part; at += part)
+        cr_assert(do_copy(flat(COPY_H2D, device + at, host + at, part, (CUstream)0x77, true)));
+    fake_let_go((CUstream)0x77);
+    cr_assert(memcmp(host, device, 10 * part) == 0);
+}
+
 Test(hostmem_copy, a_context_that_goes_takes_its_registrations_along)
 {
     size_t bytes = 32 * MIB;
