@@ -233,7 +233,8 @@ void earning_launch(const struct launch *launch)
         .launch = launch,
         .reach = {.facts = learning ? kernels_facts(launch->function) : NULL, .by_arguments = learning}};
     uint64_t named = reach_hash(&told.reach, launch, context_hull.low, context_hull.high, WINDOW_UNIT);
-    told.kernel = earn_kernel_id(launch->function, launch->threads, named);
+    uint64_t ended = atomic_load_explicit(kernels_ended_of(launch->function), memory_order_relaxed);
+    told.kernel = earn_kernel_id(launch->function, launch->threads, named ^ ended * 0x9e3779b97f4a7c15ull);
     if (__builtin_expect(earn_launch(&earning.run, told.kernel), 0)) {
         told.now_ns = clock_ns();
         /* A settled window that need not fear this kernel can stay. */

@@ -131,6 +131,17 @@ static void container_open(struct module_image *image, const unsigned char *data
     image->complete = complete;
 }
 
+const void *module_image_content(const void *image)
+{
+    struct wrapper w;
+    uint32_t magic = 0;
+    const unsigned char *start = image;
+    for (size_t i = 0; i < sizeof magic && (!i || start[i - 1]); i++) magic |= (uint32_t)start[i] << 8 * i;
+    if (magic != WRAPPER_MAGIC) return image;
+    memcpy(&w, image, sizeof w);
+    return w.version == 1 && w.data ? w.data : image;
+}
+
 void module_image_open(struct module_image *image, const void *data, size_t bytes)
 {
     *image = (struct module_image){.complete = true};

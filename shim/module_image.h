@@ -42,6 +42,9 @@ struct module_image {
     bool complete; /* all members of the image are in entries */
 };
 
+/* The container behind a fat binary's wrapper that holds nothing else; any other image itself. */
+const void *module_image_content(const void *image);
+
 /* `bytes` 0: the size is not known, the image's own headers (or the text's terminating NUL) bound it. */
 void module_image_open(struct module_image *image, const void *data, size_t bytes);
 void module_image_close(struct module_image *image);

@@ -55,14 +55,33 @@ static bool object_of(uintptr_t pc, struct object *object)
     return true;
 }
 
-/* The GNU build-id among the notes of a loaded object; its length, 0 if there is none. */
-static unsigned build_id_find(const struct object *object, const uint8_t **id)
+/* The segments of a loaded object, as its first page names them; 0: it does not. */
+static unsigned segments_of(const struct object *object, const ElfW(Phdr) * *segments)
 {
     const ElfW(Ehdr) *header = (const void *)object->start;
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return 0;
     if (header->e_phoff + (size_t)header->e_phnum * sizeof(ElfW(Phdr)) > HEADER_BYTES) return 0;
-    const ElfW(Phdr) *segment = (const void *)(object->start + header->e_phoff);
-    for (unsigned i = 0; i < header->e_phnum; i++, segment++) {
+    *segments = (const void *)(object->start + header->e_phoff);
+    return header->e_phnum;
+}
+
+uintptr_t module_object(uintptr_t address, bool *constant)
+{
+    struct object object;
+    const ElfW(Phdr) * segment;
+    *constant = false;
+    if (!object_of(address, &object) || !object.map) return 0;
+    for (unsigned count = segments_of(&object, &segment); count; count--, segment++)
+        if (segment->p_type == PT_LOAD && address - object.map->l_addr - segment->p_vaddr < segment->p_memsz)
+            *constant = !(segment->p_flags & PF_W);
+    return object.start;
+}
+
+/* The GNU build-id among the notes of a loaded object; its length, 0 if there is none. */
+static unsigned build_id_find(const struct object *object, const uint8_t **id)
+{
+    const ElfW(Phdr) * segment;
+    for (unsigned count = segments_of(object, &segment); count; count--, segment++) {
         if (segment->p_type != PT_NOTE) continue;
         const char *at = (const char *)object->map->l_addr + segment->p_vaddr, *end = at + segment->p_memsz;
         while (at + sizeof(ElfW(Nhdr)) <= end) {

@@ -32,6 +32,10 @@ unsigned module_of(uintptr_t pc);
 /* NULL for 0. */
 const struct module *module_get(unsigned number);
 
+/* Start of the loaded object that holds the address, 0: none. `*constant`: in a part of it that is never written. Takes
+ * no lock. */
+uintptr_t module_object(uintptr_t address, bool *constant);
+
 /* Is this address in the library that this code is part of? */
 bool module_is_own(uintptr_t pc);
 

@@ -1,6 +1,7 @@
 #include "shim/unpack.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -41,32 +42,37 @@ bool unpack_lz4(void *to, size_t to_bytes, const void *from, size_t from_bytes)
     return out == out_end;
 }
 
-struct zstd {
+static struct {
+    _Atomic int state; /* 0 not asked, 1 under way, 2 there, 3 not there */
     size_t (*context_bytes)(void);
     void *(*context_make)(void *workspace, size_t bytes);
     size_t (*unpack)(void *context, void *to, size_t to_bytes, const void *from, size_t from_bytes);
-};
+} zstd;
 
 /* The library stays open: it may be in use by the program as well, and closing it gains nothing. */
-static bool zstd_find(struct zstd *z)
+void unpack_prepare(void)
 {
+    int none = 0;
+    if (zstd.state || !atomic_compare_exchange_strong(&zstd.state, &none, 1)) return;
     void *library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) return false;
-    z->context_bytes = (size_t(*)(void))dlsym(library, "ZSTD_estimateDCtxSize");
-    z->context_make = (void *(*)(void *, size_t))dlsym(library, "ZSTD_initStaticDCtx");
-    z->unpack = (size_t(*)(void *, void *, size_t, const void *, size_t))dlsym(library, "ZSTD_decompressDCtx");
-    return z->context_bytes && z->context_make && z->unpack;
+    if (library) {
+        zstd.context_bytes = (size_t(*)(void))dlsym(library, "ZSTD_estimateDCtxSize");
+        zstd.context_make = (void *(*)(void *, size_t))dlsym(library, "ZSTD_initStaticDCtx");
+        zstd.unpack = (size_t(*)(void *, void *, size_t, const void *, size_t))dlsym(library, "ZSTD_decompressDCtx");
+    }
+    bool there = zstd.context_bytes && zstd.context_make && zstd.unpack;
+    atomic_store_explicit(&zstd.state, there ? 2 : 3, memory_order_release);
 }
 
 bool unpack_zstd(void *to, size_t to_bytes, const void *from, size_t from_bytes)
 {
-    struct zstd z;
-    if (!zstd_find(&z)) return false;
-    size_t bytes = z.context_bytes();
+    unpack_prepare();
+    if (atomic_load_explicit(&zstd.state, memory_order_acquire) != 2) return false;
+    size_t bytes = zstd.context_bytes();
     void *workspace = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (workspace == MAP_FAILED) return false;
-    void *context = z.context_make(workspace, bytes);
-    bool good = context && z.unpack(context, to, to_bytes, from, from_bytes) == to_bytes;
+    void *context = zstd.context_make(workspace, bytes);
+    bool good = context && zstd.unpack(context, to, to_bytes, from, from_bytes) == to_bytes;
     munmap(workspace, bytes);
     return good;
 }

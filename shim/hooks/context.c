@@ -3,6 +3,7 @@
 #include "shim/gate.h"
 #include "shim/hooks/hooks.h"
 #include "shim/hostmem.h"
+#include "shim/kernels.h"
 #include "shim/lend.h"
 
 #define DESTROY(ctx, forward_call)                                                                                     \
@@ -12,6 +13,7 @@
             lend_context_ends(ctx);                                                                                    \
             context_retire(ctx);                                                                                       \
             hostmem_context_gone(ctx);                                                                                 \
+            kernels_context_gone(ctx);                                                                                 \
         }                                                                                                              \
         return forward_call;                                                                                           \
     } while (0)
@@ -37,6 +39,7 @@ CUresult hook_cuCtxDetach(DRIVER(cuCtxDetach) forward, bool per_thread, CUcontex
     /* It may only have counted down. */
     if (result == CUDA_SUCCESS && shim.real.cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS) {
         hostmem_context_gone(ctx);
+        kernels_context_gone(ctx);
         context_forget(ctx);
     }
     return result;
@@ -61,6 +64,7 @@ static void primary_gone(CUdevice device)
     context_for_each(visit, &gone);
     for (int i = 0; i < gone.count; i++) {
         hostmem_context_gone(gone.contexts[i]);
+        kernels_context_gone(gone.contexts[i]);
         context_forget(gone.contexts[i]);
     }
 }
@@ -74,6 +78,7 @@ static void primary_retire(CUdevice device)
         lend_context_ends(gone.contexts[i]);
         context_retire(gone.contexts[i]);
         hostmem_context_gone(gone.contexts[i]);
+        kernels_context_gone(gone.contexts[i]);
     }
 }
 

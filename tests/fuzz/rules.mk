@@ -51,3 +51,10 @@ CHECKS += check-ptx-corpus check-ptx-fuzz
 UNIT_OBJS_policy_ptx    := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard policy/ptx*.c))
 UNIT_OBJS_module_image  := $(patsubst %,$(BUILD)/obj/%.o,shim/module_image shim/unpack)
 UNIT_LIBS_module_image  := -ldl
+UNIT_OBJS_kernel_facts  := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard policy/ptx*.c) $(addprefix shim/,kernels.c module_image.c unpack.c modules.c program_images.c arena.c))
+UNIT_LIBS_kernel_facts  := -ldl -rdynamic
+$(BUILD)/obj/tests/unit/kernel_facts.o: OBJ_CFLAGS := -D__CUDA_API_VERSION_INTERNAL
+$(BUILD)/tests/unit/kernel_facts: | $(BUILD)/tests/unit/kernel_facts.plugin.so
+$(BUILD)/tests/unit/kernel_facts.plugin.so: tests/fuzz/constructor.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -shared $< -o $@
