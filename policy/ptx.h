@@ -42,10 +42,10 @@ struct ptx_pointer {
     uint32_t offset_bytes;        /* of the window, from the start of the whole parameter buffer */
     enum ptx_use use;             /* never UNUSED; MAY_WRITE if the kernel stores elsewhere */
     bool atomics;                 /* atom or red through it */
-    bool polls;                   /* volatile, relaxed or acquire load through it in a loop */
+    bool polls;                   /* load through it in a loop that a first-level cache may not answer */
     bool in_loop;                 /* some access through it is in a loop */
     uint64_t bytes_per_thread;    /* upper bound of what one thread touches through it; PTX_UNBOUNDED: none known */
-    uint64_t accesses_per_thread; /* likewise, in loads, stores and atomics (a vector access is one) */
+    uint64_t accesses_per_thread; /* likewise, in loads, stores and atomics of up to 32 bytes */
 };
 
 struct ptx_parameter {
@@ -68,7 +68,8 @@ struct ptx_kernel {
     bool stores_variables;  /* stores to module variables */
     bool atomics;           /* atomics or reductions on global memory, wherever */
     bool atomics_elsewhere; /* some of them not through a parameter (module variables included) */
-    bool polls;             /* volatile, relaxed or acquire loads of global memory in a loop, wherever */
+    bool polls;             /* loads of global memory in a loop that a first-level cache may not answer, wherever:
+                               volatile, relaxed, acquire, .cg, bulk copies, and all where a fence is in a loop */
     bool calls;             /* calls functions of the module (their bodies are part of the answer) */
 };
 

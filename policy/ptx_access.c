@@ -1,6 +1,8 @@
 /* What each access means for the memory of the parameters, once origins are settled, and the answers for the kernel. */
 #include "policy/ptx_flow.h"
 
+#define SECTOR_BYTES 32
+
 /* A parameter that alone is converted to a global address is a pointer beyond doubt. */
 void flow_certain_mark(struct flow *f, const struct ptx_code *code)
 {
@@ -32,6 +34,12 @@ static void elsewhere(struct flow *f, struct access a)
     f->kernel->atomics |= a.atomic;
 }
 
+/* One instruction may copy much: memory comes in sectors. */
+static uint64_t trips(uint64_t bytes)
+{
+    return bytes == PTX_UNBOUNDED ? PTX_UNBOUNDED : bytes <= SECTOR_BYTES ? 1 : (bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
+}
+
 static void window_use(struct use *use, struct access a, bool in_loop, uint64_t runs)
 {
     use->reads |= a.reads;
@@ -40,7 +48,7 @@ static void window_use(struct use *use, struct access a, bool in_loop, uint64_t 
     use->polls |= a.ordered && in_loop;
     use->in_loop |= in_loop;
     use->bytes = ptx_plus(use->bytes, ptx_multiply(a.bytes, runs));
-    use->accesses = ptx_plus(use->accesses, runs);
+    use->accesses = ptx_plus(use->accesses, ptx_multiply(trips(a.bytes), runs));
 }
 
 /* True if some base of the address is a pointer beyond doubt. */
@@ -68,6 +76,7 @@ static void access_note(struct flow *f, const struct ptx_code *code, const struc
     uint64_t own =
         BIT(VARIABLE) | (i->space == PTX_GENERIC ? ON_CHIP | (a.writes ? 0 : BIT(CONSTANT) | BIT(PARAMETER)) : 0);
     uint64_t foreign = BIT(LOADED) | BIT(FUNCTION) | BIT(BASELESS) | (a.writes ? BIT(CONSTANT) | BIT(PARAMETER) : 0);
+    a.ordered |= a.reads && f->fenced;
     bool known = (bits & own) || (bases && flow_any_window(f, bases)), sure = surely_based(f, bits & own, bases);
     f->kernel->atomics |= a.atomic;
     f->kernel->polls |= a.ordered && in_loop;
@@ -87,7 +96,7 @@ static bool copy_note(struct flow *f, const struct ptx_code *code, const struct 
 {
     const struct ptx_operand *first = flow_memory_operand(code, i, 0), *second = flow_memory_operand(code, i, 1), *size;
     flow_operands_at(code, i, 2, &size);
-    struct access read = {.reads = true, .bytes = PTX_UNBOUNDED};
+    struct access read = {.reads = true, .ordered = i->is_ordered || i->is_bulk, .bytes = PTX_UNBOUNDED};
     struct access write = {.reads = i->is_reduction, .writes = true, .atomic = i->is_reduction, .bytes = PTX_UNBOUNDED};
     if (!first) return true; /* waiting, committing */
     if (i->is_prefetch) {

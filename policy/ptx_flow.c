@@ -138,6 +138,15 @@ static bool fixpoint_reach(struct flow *f)
     return flow_fail(f, "origins that do not settle", 0);
 }
 
+static void fences_find(struct flow *f, const struct ptx_code *code)
+{
+    for (uint32_t k = 0; k < code->instruction_count; k++) {
+        const struct ptx_instruction *i = &code->instructions[k];
+        bool fence = (i->op == PTX_OP_membar || i->op == PTX_OP_fence) && !i->is_of_block;
+        f->fenced |= fence && (code->in_loop || code->block_loops[i->block]);
+    }
+}
+
 bool ptx_flow_solve(struct ptx_budget *budget, struct ptx_code *codes, struct ptx_kernel *kernel)
 {
     struct flow f = {.budget = budget, .codes = codes, .kernel = kernel};
@@ -157,7 +166,10 @@ bool ptx_flow_solve(struct ptx_budget *budget, struct ptx_code *codes, struct pt
     for (struct ptx_code *code = codes; code; code = code->next)
         if (!ptx_loops_find(budget, code)) return flow_fail(&f, "out of scratch memory", 0);
     if (!calls_weigh(&f) || !fixpoint_reach(&f)) return false;
-    for (struct ptx_code *code = codes; code; code = code->next) flow_certain_mark(&f, code);
+    for (struct ptx_code *code = codes; code; code = code->next) {
+        flow_certain_mark(&f, code);
+        fences_find(&f, code);
+    }
     for (struct ptx_code *code = codes; code; code = code->next) {
         if (!ptx_spend(budget, (uint64_t)code->instruction_count * (1 + f.window_count / 8)))
             return flow_fail(&f, "more work than is allowed", 0);

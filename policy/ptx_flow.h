@@ -45,6 +45,7 @@ struct flow {
     struct window *windows;
     uint32_t window_count;
     bool changed;
+    bool fenced; /* a fence for more than the block in a loop: what was read before is read anew */
 };
 
 static inline uint64_t *flow_bases_of(const struct flow *f, uint32_t value)

@@ -157,8 +157,10 @@ static void modifier_take(struct ptx_name word, struct ptx_instruction *i)
     if (ptx_name_is(word, "to")) i->to = true;
     if (ptx_name_is(word, "wide")) i->is_wide = true;
     if (ptx_name_is(word, "volatile") || ptx_name_is(word, "relaxed") || ptx_name_is(word, "acquire") ||
-        ptx_name_is(word, "mmio") || ptx_name_is(word, "cv"))
+        ptx_name_is(word, "mmio") || ptx_name_is(word, "cv") || ptx_name_is(word, "cg") ||
+        ptx_name_is(word, "L1::no_allocate"))
         i->is_ordered = true;
+    if (ptx_name_is(word, "cta")) i->is_of_block = true;
     if (ptx_name_is(word, "async")) i->is_async = true;
     if (ptx_name_is(word, "bulk")) i->is_bulk = true;
     if (ptx_name_is(word, "tensor")) i->is_tensor = true;

@@ -15,6 +15,7 @@
 struct seen {
     char line[4096], names[256], why[128];
     unsigned count;
+    uint64_t accesses; /* through the first pointer */
 };
 
 static bool keep(void *context, const struct ptx_kernel *k)
@@ -25,6 +26,7 @@ static bool keep(void *context, const struct ptx_kernel *k)
     snprintf(seen->why, sizeof seen->why, "%s", k->why ? k->why : "");
     strncat(seen->names, k->name, k->name_bytes);
     strcat(seen->names, " ");
+    seen->accesses = k->pointer_count ? k->pointers[0].accesses_per_thread : 0;
     for (uint32_t i = 0; i < k->parameter_count; i++)
         if (k->why) cr_assert_eq(k->parameters[i].use, PTX_UNKNOWN);
     return true;
@@ -128,6 +130,39 @@ Test(policy_ptx, atomics_and_polling_are_told)
     ANSWERS(ENTRY("L: ld.acquire.gpu.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;"), "P 0:R:-p");
     ANSWERS(ENTRY("ld.volatile.global.u32 %r1, [%rd1];"), "0:R:4");
     ANSWERS(HEAD ".global .u32 v;" TWO "atom.global.add.u32 %r1, [v], 1; st.global.u32 [v], 2; ret; }", "VAa");
+}
+
+#define AGAIN(body) ENTRY("L: " body " setp.eq.u32 %p1, %r1, 0; @%p1 bra L;")
+Test(policy_ptx, loads_that_no_first_level_cache_answers_poll_in_a_loop)
+{
+    ANSWERS(AGAIN("ld.global.u32 %r1, [%rd1];"), "0:R:-");
+    ANSWERS(AGAIN("ld.global.cg.u32 %r1, [%rd1];"), "P 0:R:-p");
+    ANSWERS(AGAIN("ld.global.nc.L1::no_allocate.u32 %r1, [%rd1];"), "P 0:R:-p");
+    ANSWERS(AGAIN("ld.global.u32 %r1, [%rd1]; membar.gl;"), "P 0:R:-p");
+    ANSWERS(AGAIN("ld.global.u32 %r1, [%rd1]; fence.acq_rel.gpu;"), "P 0:R:-p");
+    ANSWERS(AGAIN("ld.global.u32 %r1, [%rd1]; membar.cta;"), "0:R:-");
+    ANSWERS(AGAIN(".shared .b8 s[64]; cp.async.cg.shared.global [s], [%rd1], 16; cp.async.wait_all; ld.shared.u32 %r1, "
+                  "[s];"),
+            "P 0:R:-p");
+    ANSWERS(ENTRY("membar.gl; ld.global.cg.u32 %r1, [%rd1];"), "0:R:4");
+}
+
+#define ACCESSES(text, expected)                                                                                       \
+    do {                                                                                                               \
+        struct seen seen;                                                                                              \
+        analyse(text, &seen);                                                                                          \
+        cr_assert_eq(seen.accesses, expected, "%llu", (unsigned long long)seen.accesses);                              \
+    } while (0)
+Test(policy_ptx, one_instruction_that_copies_much_makes_many_accesses)
+{
+    ACCESSES(ENTRY("ld.global.v4.u64 {%rd3, %rd4, %rd5, %rd6}, [%rd1];"), 1);
+    ACCESSES(ENTRY(".shared .b8 s[64]; cp.async.ca.shared.global [s], [%rd1], 16;"), 1);
+    ACCESSES(ENTRY(".shared .b8 s[64]; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%rd1], "
+                   "65536, [s];"),
+             2048);
+    ACCESSES(ENTRY(".shared .b8 s[64]; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%rd1], "
+                   "%r1, [s];"),
+             PTX_UNBOUNDED);
 }
 
 #define LOOP(init, step, test)                                                                                         \
