@@ -12,6 +12,12 @@ static enum earn_decision window_ask_again(struct earn_window *window)
     return EARN_STAY;
 }
 
+/* The same for launches, which are no reason to wait unless the driver failed. */
+static enum earn_decision window_ask_now(struct earn_window *window)
+{
+    return window->skip > EARN_BUSY_SKIP ? window_ask_again(window) : EARN_TO_DEVICE;
+}
+
 static enum earn_decision window_period(struct earn_window *window, struct earn_run *run, double period_ns,
                                         uint32_t copies, uint64_t now_ns)
 {
@@ -111,7 +117,7 @@ enum earn_decision earn_kernel(struct earn_window *window, struct earn_run *run,
     static const char unknown[] = "a kernel was about to run that this window had not met on the host";
     earn_tell(window, run, kernels, loss_ns);
     if (window->place == EARN_DEVICE || window->state == EARN_FIXED) return EARN_STAY;
-    if (window->asked == EARN_TO_DEVICE) return EARN_TO_DEVICE;
+    if (window->asked == EARN_TO_DEVICE) return window_ask_now(window);
     if (earn_kernels_have(&window->met, kernel)) return EARN_STAY;
 
     bool expected = window->state == EARN_TRYING && (window->from_past || earn_kernels_have(&window->seen, kernel));
@@ -132,7 +138,7 @@ enum earn_decision earn_kernel(struct earn_window *window, struct earn_run *run,
 enum earn_decision earn_tick(struct earn_window *window, struct earn_run *run, uint64_t now_ns)
 {
     if (window->place == EARN_DEVICE || window->state == EARN_FIXED) return EARN_STAY;
-    if (window->asked == EARN_TO_DEVICE) return EARN_TO_DEVICE;
+    if (window->asked == EARN_TO_DEVICE) return window_ask_now(window);
     if (window->state == EARN_SETTLED && earn_run_other_on_trial(run, window, now_ns)) return EARN_STAY;
 
     double copies = window->mean_copies;

@@ -78,7 +78,7 @@ enum earn_decision { EARN_STAY, EARN_TRY_HOST, EARN_TO_DEVICE };
 enum earn_answer {
     EARN_MOVED,
     EARN_BUSY,  /* the context was not quiet: asked again at a later copy */
-    EARN_FAILED /* the driver refused: never asked again */
+    EARN_FAILED /* the driver refused: to the host never asked again, back to the device seldom */
 };
 enum earn_state {
     EARN_WATCHING, /* on the device, gathering */

@@ -205,7 +205,7 @@ void earn_moved(struct earn_window *window, struct earn_run *run, enum earn_plac
     window->skip = 0;
     if (answer == EARN_BUSY) {
         if (place == EARN_DEVICE) atomic_fetch_add(&run->refused, 1);
-        if (window->busy < 6) window->busy++;
+        if (1u << window->busy >> 1 < EARN_BUSY_SKIP) window->busy++;
         window->skip = 1u << window->busy >> 1;
         if (place == EARN_HOST) {
             window->seeks_quiet = true;
@@ -214,13 +214,16 @@ void earn_moved(struct earn_window *window, struct earn_run *run, enum earn_plac
         }
         return;
     }
-    window->asked = EARN_STAY;
     window->busy = 0;
+    if (answer == EARN_FAILED && place == EARN_DEVICE) { /* for want of memory, perhaps */
+        window->skip = EARN_FAILED_SKIP;
+        window->reason = "the driver refused to move it back";
+        return;
+    }
+    window->asked = EARN_STAY;
     if (answer == EARN_FAILED) {
         window->failed = true;
-        earn_fix(window, run,
-                 place == EARN_HOST ? "the driver refused to move it to the host"
-                                    : "the driver refused to move it back");
+        earn_fix(window, run, "the driver refused to move it to the host");
     } else if (place == EARN_HOST) {
         window_moved_to_host(window, run, cost_ns, now_ns);
     } else {

@@ -268,6 +268,13 @@ void context_peer_enabled(CUcontext owner, struct context *reader)
     window_set_peer(context, reader->device, true);
 }
 
+bool context_read_by(const struct context *context, const struct context *reader)
+{
+    bool any = false;
+    for (int i = 0; i < context->peer_count; i++) any |= context->peers[i] == reader->handle;
+    return any;
+}
+
 void context_peer_disabled(CUcontext owner, struct context *reader)
 {
     struct context *context = find(owner);

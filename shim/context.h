@@ -157,6 +157,8 @@ void context_captures_end(CUcontext context);
 
 /* Peers: device-backed windows must be mapped for them as cuMemAlloc memory would be. */
 void context_peer_enabled(CUcontext owner, struct context *reader);
+/* May kernels of `reader` touch the context's memory? */
+bool context_read_by(const struct context *context, const struct context *reader);
 void context_peer_disabled(CUcontext owner, struct context *reader);
 
 /* The driver has dropped the context: forgets its windows and buffers without a driver call. */

@@ -171,24 +171,46 @@ void earning_copied(struct window *window, const struct copy_request *request)
     if (__builtin_expect(decision != EARN_STAY, 0)) obey(window, state, decision);
 }
 
-/* Asks about every window of the current context, or those on the host. False: one was in use and not asked. */
-static bool ask_all(bool on_device_too, enum earn_decision (*ask)(struct window *, struct earn_window *, const void *),
-                    const void *argument)
+/* What every window is asked that a kernel of the current context may touch. */
+struct question {
+    struct context *current;
+    bool on_device_too; /* else those on the host */
+    enum earn_decision (*ask)(struct window *, struct earn_window *, const void *);
+    const void *argument;
+    bool all;    /* none was in use and left out */
+    bool obeyed; /* none stays on the host that was to go and can */
+};
+
+static void ask_window(struct window *window, struct question *question)
 {
-    struct context *context = context_current();
-    bool all = true;
-    for (struct window *window = context ? context->windows : NULL; window; window = window->next) {
-        struct earning *state = window->policy;
-        if (!state || !(window->place == WINDOW_HOST || (on_device_too && window->place == WINDOW_DEVICE))) continue;
-        if (!lock_try(&state->lock)) {
-            all = false;
-            continue;
-        }
-        enum earn_decision decision = ask(window, &state->earn, argument);
-        lock_release(&state->lock);
-        obey(window, state, decision);
+    struct earning *state = window->policy;
+    if (!state ||
+        !(window->place == WINDOW_HOST || (question->on_device_too && window->place == WINDOW_DEVICE)))
+        return;
+    if (!lock_try(&state->lock)) {
+        question->all = false;
+        return;
     }
-    return all;
+    enum earn_decision decision = question->ask(window, &state->earn, question->argument);
+    lock_release(&state->lock);
+    obey(window, state, decision);
+    question->obeyed &= decision != EARN_TO_DEVICE || window->place != WINDOW_HOST || window->frozen;
+}
+
+static void ask_context(struct context *context, void *argument)
+{
+    struct question *question = argument;
+    if (context != question->current && !context_read_by(context, question->current)) return;
+    for (struct window *window = context->windows; window; window = window->next) ask_window(window, question);
+}
+
+static struct question ask_all(bool on_device_too,
+                               enum earn_decision (*ask)(struct window *, struct earn_window *, const void *),
+                               const void *argument)
+{
+    struct question question = {context_current(), on_device_too, ask, argument, true, true};
+    if (question.current) context_for_each(ask_context, &question);
+    return question;
 }
 
 struct told {
@@ -240,9 +262,11 @@ void earning_launch(const struct launch *launch)
         /* A settled window that need not fear this kernel can stay. */
         if (!learning && atomic_load_explicit(&earning.run.settled, memory_order_relaxed))
             told.reach.facts = kernels_facts(launch->function);
-        if (choice_kernel_on_device(kernels_name(launch->function))) ask_all(false, ask_by_rule, NULL);
-        /* If one could not be asked, the next launch of it asks again. */
-        if (ask_all(true, ask_kernel, &told)) earn_announce(&earning.run, told.kernel, told.now_ns);
+        struct question rule = {.all = true, .obeyed = true};
+        if (choice_kernel_on_device(kernels_name(launch->function))) rule = ask_all(false, ask_by_rule, NULL);
+        /* If one could not be asked, or stays against the rule, the next launch of it asks again. */
+        if (ask_all(true, ask_kernel, &told).all && rule.all && rule.obeyed)
+            earn_announce(&earning.run, told.kernel, told.now_ns);
     }
     if (++launches % LAUNCHES_A_TICK == 0) {
         uint64_t now = clock_ns();

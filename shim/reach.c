@@ -1,12 +1,14 @@
 #include "shim/reach.h"
 
-/* An address at the end of a buffer may be where the next range begins. */
+/* Arrays that begin at 1, or behind a border, are named by an address before their buffer. One at the end of a buffer
+ * may be where the next range begins. */
+#define BEFORE ((uintptr_t)4096)
 static bool points_into(const struct reach *reach, const struct launch *launch, const struct ptx_pointer *pointer,
                         uintptr_t base, size_t bytes)
 {
     uintptr_t value;
     if (!reach->by_arguments || !launch_pointer(launch, reach->facts, pointer, &value)) return true;
-    return value - base <= bytes;
+    return value + BEFORE - base <= bytes + BEFORE;
 }
 
 enum cost_class reach_class(const struct reach *reach, const struct launch *launch, uintptr_t base, size_t bytes,
@@ -36,7 +38,8 @@ uint64_t reach_hash(const struct reach *reach, const struct launch *launch, uint
     uintptr_t value;
     if (!reach->facts || !reach->by_arguments) return 0;
     for (uint32_t i = 0; i < reach->facts->pointer_count; i++)
-        if (launch_pointer(launch, reach->facts, &reach->facts->pointers[i], &value) && value - low < high - low)
-            hash = (hash ^ (i + (value - low) / unit)) * 0x9e3779b97f4a7c15ull;
+        if (launch_pointer(launch, reach->facts, &reach->facts->pointers[i], &value) &&
+            value + BEFORE - low < high - low + BEFORE)
+            hash = (hash ^ (i + (value - low) / unit + ((value + BEFORE - low) / unit << 32))) * 0x9e3779b97f4a7c15ull;
     return hash;
 }

@@ -59,6 +59,43 @@ CUresult hook_cuLaunchKernelEx(DRIVER(cuLaunchKernelEx) forward, bool per_thread
     LAUNCH(launch, &launch, forward(config, f, kernelParams, extra));
 }
 
+/* Of these the arguments are set by other calls, or are those of several devices. */
+static struct launch unseen(CUfunction function)
+{
+    return (struct launch){function, UINT64_MAX, NULL, NULL};
+}
+
+CUresult hook_cuLaunchCooperativeKernelMultiDevice(DRIVER(cuLaunchCooperativeKernelMultiDevice) forward,
+                                                   bool per_thread, CUDA_LAUNCH_PARAMS *launchParamsList,
+                                                   unsigned int numDevices, unsigned int flags)
+{
+    (void)per_thread;
+    const struct launch launch = unseen(launchParamsList && numDevices ? launchParamsList->function : NULL);
+    LAUNCH(launch, NULL, forward(launchParamsList, numDevices, flags));
+}
+
+CUresult hook_cuLaunch(DRIVER(cuLaunch) forward, bool per_thread, CUfunction f)
+{
+    (void)per_thread;
+    const struct launch launch = unseen(f);
+    LAUNCH(launch, NULL, forward(f));
+}
+
+CUresult hook_cuLaunchGrid(DRIVER(cuLaunchGrid) forward, bool per_thread, CUfunction f, int grid_width, int grid_height)
+{
+    (void)per_thread;
+    const struct launch launch = unseen(f);
+    LAUNCH(launch, NULL, forward(f, grid_width, grid_height));
+}
+
+CUresult hook_cuLaunchGridAsync(DRIVER(cuLaunchGridAsync) forward, bool per_thread, CUfunction f, int grid_width,
+                                int grid_height, CUstream hStream)
+{
+    (void)per_thread;
+    const struct launch launch = unseen(f);
+    LAUNCH(launch, NULL, forward(f, grid_width, grid_height, hStream));
+}
+
 CUresult hook_cuGraphLaunch(DRIVER(cuGraphLaunch) forward, bool per_thread, CUgraphExec hGraphExec, CUstream hStream)
 {
     (void)per_thread;

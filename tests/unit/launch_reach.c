@@ -44,6 +44,17 @@ Test(launch_reach, an_address_at_a_windows_end_may_be_of_the_one_before)
     cr_assert_gt(loss((struct reach){&kernel, true}, 0x400000, COST_PLAIN), 0);
 }
 
+Test(launch_reach, an_address_just_before_a_window_may_be_of_an_array_in_it)
+{
+    read_from = 0x200000 - 8;
+    cr_assert_gt(loss((struct reach){&kernel, true}, 0x200000, COST_PLAIN), 0);
+    cr_assert_eq(loss((struct reach){&kernel, true}, 0x400000, COST_PLAIN), 0);
+    struct reach reach = {&kernel, true};
+    uint64_t before = reach_hash(&reach, &launch, 0x100000, 0x900000, bytes / 2);
+    read_from = 0x180000;
+    cr_assert_neq(reach_hash(&reach, &launch, 0x100000, 0x900000, bytes / 2), before);
+}
+
 Test(launch_reach, without_arguments_every_pointer_may_point_anywhere)
 {
     cr_assert_float_eq(loss((struct reach){&kernel, false}, 0x800000, COST_ATOMICS), cost_launch_loss_ns(1000, 3, 2),

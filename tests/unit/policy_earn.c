@@ -186,6 +186,18 @@ Test(policy_earn, a_failed_move_fixes_the_window)
     cr_assert_eq(loop_until(EARN_STAY, 24000, 1000), 1000);
 }
 
+Test(policy_earn, a_move_back_that_the_driver_failed_is_asked_for_again_but_seldom)
+{
+    settle();
+    cr_assert_eq(earn_kernel(&window, &run, earn_kernel_id("new", 1, 0), COST_ATOMICS, INFINITY, now), EARN_TO_DEVICE);
+    earn_moved(&window, &run, EARN_DEVICE, EARN_FAILED, 0, now);
+    unsigned rounds = 0;
+    while (rounds < 2000 && earn_tick(&window, &run, now += EARN_TICK_NS) == EARN_STAY) rounds++;
+    cr_assert(rounds > 500 && rounds < 2000, "%u", rounds);
+    earn_moved(&window, &run, EARN_DEVICE, EARN_MOVED, 0, now);
+    cr_assert(window.place == EARN_DEVICE && window.state == EARN_WATCHING);
+}
+
 Test(policy_earn, one_window_is_tried_at_a_time)
 {
     static struct earn_window other;
