@@ -109,7 +109,7 @@ bool backing_to_device(struct window *window, size_t high)
     size_t bytes = high ? high : WINDOW_SLOT;
     void *copy = host_pages(0, bytes, PROT_READ | PROT_WRITE, MAP_POPULATE);
     if (!copy) return false;
-    bool created = !window->has_device;
+    bool created = !window->has_device, restored = false;
     if (!create_device(window)) goto fail;
     memcpy(copy, (void *)window->base, bytes);
     if (shim.real.cuMemHostUnregister((void *)window->base) != CUDA_SUCCESS) goto release;
@@ -126,8 +126,9 @@ unmap:
 restore:
     if (host_pages(window->base, window->usable, PROT_READ | PROT_WRITE, MAP_FIXED)) {
         memcpy((void *)window->base, copy, bytes);
-        backing_register(window);
+        restored = backing_register(window) || backing_register(window);
     }
+    if (!restored) report_note("a window could not be registered again after a failed move: kernels cannot use it");
 release:
     if (created) backing_release_device(window);
 fail:

@@ -19,6 +19,7 @@ struct staging;
 #define CONTEXT_MAX     64
 #define CONTEXT_EVENTS  64
 #define CONTEXT_PEERS   16
+#define CONTEXT_ORPHANS 32
 #define WINDOW_UNIT     ((size_t)2 << 20) /* device VMM granularity, facts.md */
 #define CONTEXT_RESERVE ((size_t)16 << 30)
 #define CONTEXT_UNITS   (CONTEXT_RESERVE / WINDOW_UNIT)
@@ -40,7 +41,7 @@ struct context {
 
     /* Waits: the value of gate_work() up to which everything in blocking streams (or everything) is complete. */
     _Atomic uint64_t done_blocking, done_all;
-    _Atomic uint64_t orphans; /* gate_work() when a stream was destroyed: what ran in it can no longer be asked about */
+    _Atomic uint64_t orphaned; /* gate_work() when a stream was destroyed whose work nobody can ask about any more */
 
     _Atomic int lost; /* the error that every call in it answers since a kernel failed; 0: alive */
 
@@ -53,6 +54,10 @@ struct context {
 
     CUstream *streams; /* non-blocking streams alive: cuStreamQuery(legacy) does not see them */
     size_t stream_count, stream_capacity;
+
+    CUevent orphans[CONTEXT_ORPHANS]; /* behind the work of destroyed streams */
+    int orphan_count;
+    bool orphans_asked; /* some thread is asking them */
 
     CUcontext peers[CONTEXT_PEERS]; /* contexts that may read this one's memory (cuCtxEnablePeerAccess) */
     CUdevice peer_devices[CONTEXT_PEERS];
@@ -133,6 +138,8 @@ void context_add_stream(struct context *context, CUstream stream);
 void context_unknown_stream(void);
 /* The context in whose list it was, or NULL. */
 struct context *context_remove_stream(CUstream stream);
+/* That stream will be destroyed: what still runs in it runs on. Inside the gate. */
+void context_orphan(struct context *context, CUstream stream);
 
 /* Changes whenever the driver may have given out addresses: what was host memory before may be asked about again. */
 extern _Atomic uint32_t context_memory_epoch;

@@ -1,4 +1,5 @@
 /* Waiting for what runs in a context, and asking whether anything does. */
+#include <string.h>
 #include "shim/context.h"
 #include "shim/gate.h"
 #include "shim/report.h"
@@ -99,20 +100,65 @@ CUresult context_stream_wait(struct context *context, CUstream stream)
     return recorded ? result : context_wait_all(context);
 }
 
+void context_orphan(struct context *context, CUstream stream)
+{
+    CUevent event = NULL;
+    bool kept = false, pushed;
+    if (!context_capturing() && context_enter(context, &pushed)) {
+        if (shim.real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
+            shim.real.cuEventRecord(event, stream) == CUDA_SUCCESS) {
+            lock_acquire(&context->lock);
+            kept = context->orphan_count < CONTEXT_ORPHANS;
+            if (kept) context->orphans[context->orphan_count++] = event;
+            lock_release(&context->lock);
+        }
+        if (event && !kept) shim.real.cuEventDestroy_v2(event);
+        context_leave(pushed);
+    }
+    if (!kept) atomic_store_explicit(&context->orphaned, gate_work() + 1, memory_order_release);
+}
+
+/* One thread at a time; another is told that something may run. */
+static bool orphans_done(struct context *context)
+{
+    bool done = true;
+    lock_acquire(&context->lock);
+    int count = context->orphan_count;
+    bool asked = context->orphans_asked;
+    if (count) context->orphans_asked = true;
+    lock_release(&context->lock);
+    if (!count || asked) return !count;
+    for (int i = 0; i < count && done; i++) /* others only add */
+        done = shim.real.cuEventQuery(context->orphans[i]) == CUDA_SUCCESS;
+    for (int i = 0; i < count && done; i++) shim.real.cuEventDestroy_v2(context->orphans[i]);
+    lock_acquire(&context->lock);
+    if (done) {
+        context->orphan_count -= count;
+        memmove(context->orphans, context->orphans + count, (size_t)context->orphan_count * sizeof *context->orphans);
+    }
+    context->orphans_asked = false;
+    lock_release(&context->lock);
+    return done;
+}
+
 bool context_quiet(struct context *context)
 {
     uint64_t work = gate_work();
     if (context_capturing()) return false;
     if (atomic_load_explicit(&context->done_all, memory_order_acquire) == work) return true;
-    if (atomic_load_explicit(&context->done_all, memory_order_acquire) < atomic_load(&context->orphans)) return false;
+    if (atomic_load_explicit(&context->done_all, memory_order_acquire) < atomic_load(&context->orphaned)) return false;
     if (shim.real.cuStreamQuery(CU_STREAM_LEGACY) != CUDA_SUCCESS) return false;
-    for (size_t i = 0;; i++) {
+    lock_acquire(&context->lock);
+    size_t left = context->stream_count;
+    lock_release(&context->lock);
+    /* From the last on: a stream that is removed meanwhile has the last one put in its place. */
+    while (left-- > 0) {
         lock_acquire(&context->lock);
-        CUstream stream = i < context->stream_count ? context->streams[i] : NULL;
+        CUstream stream = left < context->stream_count ? context->streams[left] : NULL;
         lock_release(&context->lock);
-        if (!stream) break;
-        if (shim.real.cuStreamQuery(stream) != CUDA_SUCCESS) return false;
+        if (stream && shim.real.cuStreamQuery(stream) != CUDA_SUCCESS) return false;
     }
+    if (!orphans_done(context)) return false;
     context_waited_all(context, work);
     return true;
 }

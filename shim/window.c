@@ -37,7 +37,7 @@ bool window_buffer(const struct window *window, uintptr_t address, uintptr_t *st
     if (window->sole_bytes) {
         *start = window->base;
         *bytes = window->sole_bytes;
-        return !window->sole_freed && address - window->base < window->sole_bytes;
+        return address - window->base < window->sole_bytes;
     }
     size_t slot = (address - window->base) / WINDOW_SLOT;
     if (!is_taken(window, slot)) return false;
@@ -120,12 +120,9 @@ static void give_slots(struct window *window, uintptr_t start, size_t bytes)
     while (window->high > 0 && !is_taken(window, window->high / WINDOW_SLOT - 1)) window->high -= WINDOW_SLOT;
 }
 
-static void retire_sole(struct window *window);
-
 /* Frees the slots whose stream has come to the free. Queries outside the lock. */
 static void collect_pending(struct context *context, struct window *window)
 {
-    bool retire = false;
     lock_acquire(&context->lock);
     struct pending *list = window->pending;
     window->pending = NULL;
@@ -133,7 +130,7 @@ static void collect_pending(struct context *context, struct window *window)
     while (list) {
         struct pending *entry = list;
         list = entry->next;
-        bool done = shim.real.cuEventQuery(entry->event) != CUDA_ERROR_NOT_READY;
+        bool done = shim.real.cuEventQuery(entry->event) == CUDA_SUCCESS; /* an error tells nothing */
         lock_acquire(&context->lock);
         if (done) {
             give_slots(window, entry->start, entry->bytes);
@@ -144,11 +141,9 @@ static void collect_pending(struct context *context, struct window *window)
         }
         lock_release(&context->lock);
         if (!done) continue;
-        retire |= window->sole_bytes != 0;
         shim.real.cuEventDestroy_v2(entry->event);
         arena_free(entry, sizeof *entry);
     }
-    if (retire) retire_sole(window);
 }
 
 /* Windows are never unlinked, so the list can be walked without its lock. */
@@ -314,7 +309,6 @@ static uintptr_t alloc_sole(struct context *context, struct site *site, size_t b
     struct window *window = make_window(context, whole, whole, place, lendable);
     if (!window) return 0;
     window->sole_bytes = bytes;
-    window->sole_freed = false;
     window->lend_host = 0;
     window->live = 1;
     window->live_bytes = bytes;
@@ -385,9 +379,8 @@ bool window_free_in_stream(struct window *window, uintptr_t start, CUstream stre
     entry->start = start;
     lock_acquire(&window->context->lock);
     /* From now on nobody's buffer, but not yet anybody else's. */
-    entry->bytes = window->sole_bytes ? window->sole_bytes : window->bytes_of[(start - window->base) / WINDOW_SLOT];
+    entry->bytes = window->bytes_of[(start - window->base) / WINDOW_SLOT];
     window->bytes_of[(start - window->base) / WINDOW_SLOT] = 0;
-    window->sole_freed = window->sole_bytes != 0;
     window->context->pending++;
     entry->next = window->pending;
     window->pending = entry;

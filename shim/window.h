@@ -34,7 +34,6 @@ struct window {
     size_t high;   /* no live slot at or above this offset */
     _Atomic int place;
     _Atomic bool frozen; /* named by a graph or texture: its backing must not change any more */
-    bool sole_freed;     /* the large buffer was freed in stream order and nobody's any more */
     bool linked;         /* in the context's list, where it stays */
     bool lendable;       /* a large buffer that pages may be lent to (lend.h); its memory does not count as windows' */
     bool reusable;       /* dead, its addresses free for a window of the same size */

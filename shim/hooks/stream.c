@@ -42,13 +42,10 @@ static CUresult destroy(DRIVER(cuStreamDestroy_v2) forward, CUstream stream)
 {
     gate_enter();
     struct context *context = context_remove_stream(stream);
-    /* What still runs in a destroyed stream runs on and can no longer be asked about. */
-    bool busy = context && (context_capturing() || shim.real.cuStreamQuery(stream) != CUDA_SUCCESS);
+    if (context && (context_capturing() || shim.real.cuStreamQuery(stream) != CUDA_SUCCESS))
+        context_orphan(context, stream);
     CUresult result = forward(stream);
-    if (context && result != CUDA_SUCCESS)
-        context_add_stream(context, stream);
-    else if (busy)
-        atomic_store_explicit(&context->orphans, gate_work() + 1, memory_order_release);
+    if (context && result != CUDA_SUCCESS) context_add_stream(context, stream);
     if (result == CUDA_SUCCESS) context_capture_ended(stream);
     gate_leave_submitted();
     return result;

@@ -16,10 +16,14 @@ struct shim shim;
 
 static struct {
     _Atomic int registrations, live_registrations, mapped, handles;
-    bool refuse_register, refuse_create, refuse_map, events_ready;
+    const char *note; /* the last */
+    bool refuse_register, refuse_create, refuse_map, events_ready, events_fail;
 } fake = {.events_ready = true};
 
-void report_note(const char *format, ...) { (void)format; }
+void report_note(const char *format, ...)
+{
+    fake.note = format;
+}
 void report_tick(uint64_t now_ns) { (void)now_ns; }
 void kernel_load(struct context *context) { context->copy_kernel = (CUfunction)&fake; }
 void earning_start(void) {}
@@ -145,7 +149,7 @@ static CUresult fake_event_record(CUevent event, CUstream stream)
 static CUresult fake_event_query(CUevent event)
 {
     (void)event;
-    return fake.events_ready ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return fake.events_fail ? CUDA_ERROR_UNKNOWN : fake.events_ready ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 static CUresult fake_event_destroy(CUevent event)
 {

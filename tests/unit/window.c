@@ -90,6 +90,64 @@ Test(window, no_device_memory_leaves_the_window_on_the_host_with_its_bytes)
     cr_assert_eq(((char *)at)[39999], 55);
 }
 
+Test(window, a_failed_move_that_cannot_be_undone_is_told)
+{
+    struct context *context = fake_context(MODE_ALWAYS);
+    uintptr_t at = take(context, &site_b, 40000, WINDOW_HOST);
+    memset((void *)at, 55, 40000);
+    fake.refuse_map = true;
+    cr_assert_not(window_to_device(window_at(at)));
+    cr_assert_null(fake.note);
+    fake.refuse_register = true;
+    cr_assert_not(window_to_device(window_at(at)));
+    cr_assert(fake.note && strstr(fake.note, "registered again"));
+    cr_assert_eq(((char *)at)[39999], 55);
+}
+
+/* Streams by number, from 10 on: the work of some is not done. */
+static bool busy[4];
+static void (*meanwhile)(void);
+static CUresult query(CUstream stream)
+{
+    if (meanwhile && stream == (CUstream)11) {
+        meanwhile();
+        meanwhile = NULL;
+    }
+    return (uintptr_t)stream >= 10 && busy[(uintptr_t)stream - 10] ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+static struct context *where;
+static void first_stream_goes(void)
+{ context_remove_stream((CUstream)11); }
+
+Test(window, a_destroyed_stream_counts_until_its_work_is_done_and_no_longer)
+{
+    struct context *context = fake_context(MODE_ALWAYS);
+    shim.real.cuStreamQuery = query;
+    fake.events_ready = false;
+    gate_enter();
+    context_orphan(context, (CUstream)1);
+    gate_leave_submitted();
+    cr_assert_not(context_quiet(context));
+    fake.events_ready = true;
+    cr_assert(context_quiet(context));
+    gate_note_submitted();
+    cr_assert(context_quiet(context));
+}
+
+Test(window, a_stream_that_goes_while_others_are_asked_hides_none_of_them)
+{
+    where = fake_context(MODE_ALWAYS);
+    shim.real.cuStreamQuery = query;
+    for (uintptr_t i = 11; i < 14; i++) context_add_stream(where, (CUstream)i);
+    gate_note_submitted();
+    busy[3] = true;
+    meanwhile = first_stream_goes;
+    cr_assert_not(context_quiet(where));
+    cr_assert_not(context_quiet(where));
+    busy[3] = false;
+    cr_assert(context_quiet(where));
+}
+
 Test(window, memory_in_windows_is_capped)
 {
     struct context *context = fake_context(MODE_ALWAYS);
@@ -108,9 +166,13 @@ Test(window, a_slot_freed_in_stream_order_is_nobodys_until_the_stream_has_passed
     cr_assert(window_free_in_stream(window_at(at), at, NULL));
     cr_assert_not(window_covers(window_at(at), at, 1));
     cr_assert_neq(take(context, &site_a, 65536, WINDOW_HOST), at);
+    fake.events_fail = true;
+    for (int i = 0; i < 8; i++)
+        cr_assert_neq(take(context, &site_a, 65536, WINDOW_HOST), at, "an error does not say that it has");
+    fake.events_fail = false;
     fake.events_ready = true;
     bool again = false;
-    for (int i = 0; i < 8; i++) again |= take(context, &site_a, 65536, WINDOW_HOST) == at;
+    for (int i = 0; i < 64; i++) again |= take(context, &site_a, 65536, WINDOW_HOST) == at;
     cr_assert(again);
 }
 
