@@ -65,12 +65,15 @@ static struct context *add(CUcontext handle)
     for (int i = 0; !context && i < CONTEXT_MAX; i++) {
         if (contexts.entries[i].handle) continue;
         context = &contexts.entries[i];
-        uint32_t generation = context->generation + 1;
+        struct context before = *context; /* tables that the entry had are used again */
         memset(context, 0, sizeof *context);
         context->lock = (struct lock)LOCK_INITIALIZER;
-        context->generation = generation;
+        context->generation = before.generation + 1;
         context->device = device;
         context->primary = primary == handle;
+        context->units = before.units;
+        context->streams = before.streams;
+        context->stream_capacity = before.stream_capacity;
         atomic_store_explicit(&context->handle, handle, memory_order_release);
         if (i >= contexts.used) atomic_store_explicit(&contexts.used, i + 1, memory_order_release);
     }
@@ -117,7 +120,10 @@ static void set_up(struct context *context)
         report_note("device %d has no virtual memory management: small buffers stay native", device);
         return;
     }
-    context->units = arena_calloc(table_bytes);
+    if (context->units)
+        memset(context->units, 0, table_bytes);
+    else
+        context->units = arena_calloc(table_bytes);
     if (!context->units || real->cuMemAlloc_v2(&context->exemplar, WINDOW_SLOT) != CUDA_SUCCESS) return;
     if (shim.options.mode == MODE_AUTO) earning_start();
     context->base = base;

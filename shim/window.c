@@ -440,6 +440,7 @@ void window_retire_all(struct context *context, enum window_end end)
         leave_site(window);
         int place = atomic_exchange(&window->place, WINDOW_DEAD);
         lock_release(&context->lock);
+        placement_window_gone(window);
         atomic_fetch_sub(&window_memory, held_bytes(window));
         if (end == WINDOW_END_QUIET || (end == WINDOW_END_LOST && place == WINDOW_DEVICE)) backing_drop(window, place);
     }

@@ -493,6 +493,33 @@ Test(hostmem_copy, a_staged_piece_is_not_used_again_when_its_event_cannot_be_ask
     cr_assert(memcmp(host, device, 10 * part) == 0);
 }
 
+static CUstreamCaptureMode capture_mode;
+static CUresult exchange_mode(CUstreamCaptureMode *mode)
+{
+    CUstreamCaptureMode before = capture_mode;
+    capture_mode = *mode;
+    *mode = before;
+    return CUDA_SUCCESS;
+}
+static CUresult synchronize_during_capture(CUstream stream)
+{
+    (void)stream;
+    return capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+Test(hostmem_copy, a_capture_that_another_thread_begins_meanwhile_does_no_harm)
+{
+    size_t bytes = 16 * MIB;
+    char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(bytes);
+    capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    shim.real.cuThreadExchangeStreamCaptureMode = exchange_mode;
+    shim.real.cuStreamSynchronize = synchronize_during_capture;
+    fill(host, bytes, 5);
+    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, (CUstream)0x77, true)));
+    cr_assert(memcmp(host, device, bytes) == 0);
+    cr_assert_eq(capture_mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
 Test(hostmem_copy, a_context_that_goes_takes_its_registrations_along)
 {
     size_t bytes = 32 * MIB;
