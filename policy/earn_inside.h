@@ -8,7 +8,7 @@
 #define EARN_FAILURES_MOST  20
 #define EARN_BUSY_SKIP      32   /* most copies, or rounds of earn_tick, until a refused move is asked for again */
 #define EARN_FAILED_SKIP    1000 /* the same when the driver failed */
-#define EARN_WARMUP_PERIODS 4          /* of a start from a profile: modules load, caches fill */
+#define EARN_WARMUP_PERIODS 4    /* of a start from a profile: modules load, caches fill */
 #define EARN_TURN_NS        20000000.0 /* a trial without a copy keeps its turn at least so long */
 
 /* ---- earn_run.c ---- */

@@ -37,7 +37,9 @@ static void elsewhere(struct flow *f, struct access a)
 /* One instruction may copy much: memory comes in sectors. */
 static uint64_t trips(uint64_t bytes)
 {
-    return bytes == PTX_UNBOUNDED ? PTX_UNBOUNDED : bytes <= SECTOR_BYTES ? 1 : (bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
+    return bytes == PTX_UNBOUNDED  ? PTX_UNBOUNDED
+           : bytes <= SECTOR_BYTES ? 1
+                                   : (bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
 }
 
 static void window_use(struct use *use, struct access a, bool in_loop, uint64_t runs)

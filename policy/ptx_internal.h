@@ -162,7 +162,8 @@ struct ptx_instruction {
     uint8_t first_bytes, last_bytes; /* sizes of the first and last type named */
     uint8_t elements;                /* of a vector access */
     bool is_signed, is_float, is_plain /* 32- or 64-bit integers only, no saturation */,
-        is_ordered /* volatile, relaxed, acquire, or past the first-level cache */, is_of_block, to, is_tensor, is_reduction, is_bulk, is_store, is_wide;
+        is_ordered /* volatile, relaxed, acquire, or past the first-level cache */, is_of_block, to, is_tensor,
+        is_reduction, is_bulk, is_store, is_wide;
     bool is_load, is_prefetch, is_async;
     bool negated;
     uint32_t predicate; /* node or PTX_NONE */

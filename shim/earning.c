@@ -184,8 +184,7 @@ struct question {
 static void ask_window(struct window *window, struct question *question)
 {
     struct earning *state = window->policy;
-    if (!state ||
-        !(window->place == WINDOW_HOST || (question->on_device_too && window->place == WINDOW_DEVICE)))
+    if (!state || !(window->place == WINDOW_HOST || (question->on_device_too && window->place == WINDOW_DEVICE)))
         return;
     if (!lock_try(&state->lock)) {
         question->all = false;

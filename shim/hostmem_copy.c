@@ -390,7 +390,8 @@ bool hostmem_copy(const struct copy_request *request, CUresult *result)
     if (!copy_bytes(request) || atomic_load_explicit(&hostmem.child, memory_order_relaxed)) return false;
     struct copy_request plain = *request;
     if (!plain.stream) plain.stream = CU_STREAM_LEGACY;
-    /* What is asked and waited for here must neither fail nor do harm when another thread begins a capture meanwhile. */
+    /* What is asked and waited for here must neither fail nor do harm when another thread begins a capture meanwhile.
+     */
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool relaxed = copy_bytes(request) >= HOSTMEM_COPY_MIN && shim.real.cuThreadExchangeStreamCaptureMode &&
                    shim.real.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;

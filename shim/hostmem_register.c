@@ -95,8 +95,9 @@ static bool budget_makes_room(size_t bytes, bool may_wait)
     if (hostmem.registered + bytes <= limit) return true;
     size_t missing = hostmem.registered + bytes - limit;
     if (bytes > limit || hostmem.kept < missing || !may_wait) return false;
-    hostmem_unlock();                        /* the caller counts among the block's users */
-    if (gpu_is_quiet()) cache_trim(missing); /* else unregistering would wait for work that the copy need not wait for */
+    hostmem_unlock(); /* the caller counts among the block's users */
+    if (gpu_is_quiet())
+        cache_trim(missing); /* else unregistering would wait for work that the copy need not wait for */
     hostmem_lock();
     return hostmem.registered + bytes <= limit;
 }

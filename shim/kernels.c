@@ -70,8 +70,7 @@ static void take_text(struct owner *owner)
     unsigned arch = (unsigned)(10 * major + minor);
     int chosen = module_image_select(&parts, arch, false);
     /* Perhaps the driver was told to compile although there is machine code. */
-    if ((getenv("CUDA_FORCE_PTX_JIT") || getenv("CUDA_FORCE_JIT")) &&
-        module_image_select(&parts, arch, true) != chosen)
+    if ((getenv("CUDA_FORCE_PTX_JIT") || getenv("CUDA_FORCE_JIT")) && module_image_select(&parts, arch, true) != chosen)
         chosen = -1;
     const char *text;
     size_t bytes;
@@ -274,11 +273,8 @@ static void add_function(struct function is)
 void kernels_named(const void *handle, const void *module, const char *name, CUcontext context)
 {
     lock_acquire(&kernels.lock);
-    add_function((struct function){.handle = handle,
-                                   .module = module,
-                                   .context = context,
-                                   .owner = find_owner(module),
-                                   .name = (char *)name});
+    add_function((struct function){
+        .handle = handle, .module = module, .context = context, .owner = find_owner(module), .name = (char *)name});
     lock_release(&kernels.lock);
 }
 
@@ -287,11 +283,8 @@ void kernels_same(const void *handle, const void *kernel, CUcontext context)
     lock_acquire(&kernels.lock);
     struct function *known = find_function(kernel);
     if (known && known->name && handle != kernel)
-        add_function((struct function){.handle = handle,
-                                       .module = known->module,
-                                       .context = context,
-                                       .owner = known->owner,
-                                       .name = known->name});
+        add_function((struct function){
+            .handle = handle, .module = known->module, .context = context, .owner = known->owner, .name = known->name});
     lock_release(&kernels.lock);
 }
 

@@ -1,8 +1,8 @@
 /* The program's kernels: their names, and what their PTX says they do to memory. Mode `auto` only.
  *
  * Images are seen when modules and libraries are loaded; a kernel's text is read when somebody first asks for its facts
- * (texts that may change or go, on the heap or in variables, are kept from the start). Texts over KERNELS_TEXT_MOST are not read: reading
- * would cost more than it can save. Thread-safe. */
+ * (texts that may change or go, on the heap or in variables, are kept from the start). Texts over KERNELS_TEXT_MOST are
+ * not read: reading would cost more than it can save. Thread-safe. */
 #ifndef SHIM_KERNELS_H
 #define SHIM_KERNELS_H
 #include <cuda.h>

@@ -12,8 +12,8 @@ bool unpack_lz4(void *to, size_t to_bytes, const void *from, size_t from_bytes);
  * here, so that nothing of it passes through malloc. */
 bool unpack_zstd(void *to, size_t to_bytes, const void *from, size_t from_bytes);
 
-/* Opens that library now. It takes the loader's lock, which a thread in a constructor holds: who calls unpack_zstd under
- * a lock of its own that code in a constructor may want calls this before. */
+/* Opens that library now. It takes the loader's lock, which a thread in a constructor holds: who calls unpack_zstd
+ * under a lock of its own that code in a constructor may want calls this before. */
 void unpack_prepare(void);
 
 #endif

@@ -60,10 +60,7 @@ CUresult hook_cuLaunchKernelEx(DRIVER(cuLaunchKernelEx) forward, bool per_thread
 }
 
 /* Of these the arguments are set by other calls, or are those of several devices. */
-static struct launch unseen(CUfunction function)
-{
-    return (struct launch){function, UINT64_MAX, NULL, NULL};
-}
+static struct launch unseen(CUfunction function) { return (struct launch){function, UINT64_MAX, NULL, NULL}; }
 
 CUresult hook_cuLaunchCooperativeKernelMultiDevice(DRIVER(cuLaunchCooperativeKernelMultiDevice) forward,
                                                    bool per_thread, CUDA_LAUNCH_PARAMS *launchParamsList,

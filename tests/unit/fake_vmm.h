@@ -20,10 +20,7 @@ static struct {
     bool refuse_register, refuse_create, refuse_map, events_ready, events_fail;
 } fake = {.events_ready = true};
 
-void report_note(const char *format, ...)
-{
-    fake.note = format;
-}
+void report_note(const char *format, ...) { fake.note = format; }
 void report_tick(uint64_t now_ns) { (void)now_ns; }
 void kernel_load(struct context *context) { context->copy_kernel = (CUfunction)&fake; }
 void earning_start(void) {}

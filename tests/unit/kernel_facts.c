@@ -30,9 +30,10 @@ static void setup(void)
 }
 TestSuite(kernel_facts, .init = setup, .timeout = 30);
 
-#define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 q)\n{\n"       \
-             ".reg .b64 %rd<9>;\n.reg .b32 %r<9>;\nld.param.u64 %rd1, [p];\nld.param.u64 %rd3, [q];\n"                 \
-             "cvta.to.global.u64 %rd2, %rd1;\ncvta.to.global.u64 %rd4, %rd3;\n"
+#define HEAD                                                                                                           \
+    ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 q)\n{\n"              \
+    ".reg .b64 %rd<9>;\n.reg .b32 %r<9>;\nld.param.u64 %rd1, [p];\nld.param.u64 %rd3, [q];\n"                          \
+    "cvta.to.global.u64 %rd2, %rd1;\ncvta.to.global.u64 %rd4, %rd3;\n"
 static const char reads_one[] = HEAD "ld.global.u32 %r1, [%rd2];\nret;\n}\n";
 static const char writes_two[] = HEAD "ld.global.u32 %r1, [%rd2];\nst.global.u32 [%rd4], %r1;\nret;\n}\n";
 

@@ -116,8 +116,7 @@ static CUresult query(CUstream stream)
     return (uintptr_t)stream >= 10 && busy[(uintptr_t)stream - 10] ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 static struct context *where;
-static void first_stream_goes(void)
-{ context_remove_stream((CUstream)11); }
+static void first_stream_goes(void) { context_remove_stream((CUstream)11); }
 
 Test(window, a_destroyed_stream_counts_until_its_work_is_done_and_no_longer)
 {
