@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -105,6 +106,11 @@ static inline int system_madvise(void *address, size_t bytes, int advice)
 static inline void *system_mremap(void *address, size_t bytes, size_t new_bytes, int flags, void *to)
 {
     return (void *)syscall(SYS_mremap, address, bytes, new_bytes, flags, to);
+}
+static inline bool system_map(void *address, size_t bytes, int protection, int flags)
+{
+    return (void *)syscall(SYS_mmap, address, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | flags, -1,
+                           0) != MAP_FAILED;
 }
 static inline int system_munmap(void *address, size_t bytes) { return (int)syscall(SYS_munmap, address, bytes); }
 

@@ -210,12 +210,10 @@ void blocks_for_each(void (*visit)(struct block *block, void *argument), void *a
 
 bool range_map(uintptr_t address, size_t bytes)
 {
-    return mmap((void *)address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
-           MAP_FAILED;
+    return system_map((void *)address, bytes, PROT_READ | PROT_WRITE, 0);
 }
 
 bool range_unmap(uintptr_t address, size_t bytes)
 {
-    return mmap((void *)address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) !=
-           MAP_FAILED;
+    return system_map((void *)address, bytes, PROT_NONE, MAP_NORESERVE);
 }

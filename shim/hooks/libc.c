@@ -285,6 +285,16 @@ EXPORT int madvise(void *address, size_t bytes, int advice)
     return (int)syscall(SYS_madvise, address, bytes, advice);
 }
 
+EXPORT void *mmap(void *address, size_t bytes, int protection, int flags, int descriptor, off_t offset)
+{
+    if (flags & MAP_FIXED) hostmem_mapping_changes(address, bytes, HOSTMEM_PROTECTS);
+    return (void *)syscall(SYS_mmap, address, bytes, protection, flags, descriptor, offset);
+}
+
+_Static_assert(sizeof(off_t) == 8, "mmap64 is mmap");
+EXPORT void *mmap64(void *address, size_t bytes, int protection, int flags, int descriptor, off_t offset)
+    __attribute__((alias("mmap")));
+
 EXPORT int munmap(void *address, size_t bytes)
 {
     if (hostmem_owns(address) && hostmem_unmap(address, bytes)) return 0;
@@ -304,6 +314,7 @@ EXPORT void *mremap(void *address, size_t old_bytes, size_t bytes, int flags, ..
     void *target = flags & MREMAP_FIXED ? va_arg(arguments, void *) : NULL;
     va_end(arguments);
     hostmem_mapping_changes(address, old_bytes, HOSTMEM_MOVES);
+    if (flags & MREMAP_FIXED) hostmem_mapping_changes(target, bytes, HOSTMEM_PROTECTS);
     void *result = (void *)syscall(SYS_mremap, address, old_bytes, bytes, flags, target);
     if (result == MAP_FAILED || !hostmem_owns(address)) return result;
     if (result != address)

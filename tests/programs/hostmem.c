@@ -240,6 +240,29 @@ SNIPPET(block_remapped, "", "madvise, mprotect and munmap of parts of a large bl
     free(block);
 }
 
+SNIPPET(block_mapped_over, "", "mmap and mremap put other memory over parts of a large block")
+{
+    unsigned char *block = aligned_alloc(4096, 16 * MIB), *device, *page = block + 5 * MIB, *other;
+    MUST(cudaMalloc((void **)&device, 16 * MIB));
+    memset(block, 1, 16 * MIB);
+    MUST(cudaMemcpy(device, block, 16 * MIB, cudaMemcpyHostToDevice));
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    expect(mmap(page, MIB, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0) == page, "mmap");
+    memset(page, 4, MIB);
+    other = mmap(NULL, MIB, PROT_READ | PROT_WRITE, flags, -1, 0);
+    memset(other, 5, MIB);
+    MUST(cudaMemcpy(device, block, 16 * MIB, cudaMemcpyHostToDevice));
+    printf("%016llx\n", (unsigned long long)hash_device(device, 16 * MIB));
+    expect(mremap(other, MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, page + 4 * MIB) == page + 4 * MIB, "mremap");
+    MUST(cudaMemcpy(device, block, 16 * MIB, cudaMemcpyHostToDevice));
+    printf("%016llx\n", (unsigned long long)hash_device(device, 16 * MIB));
+    MUST(cudaMemset(device, 9, 16 * MIB));
+    MUST(cudaMemcpy(block, device, 16 * MIB, cudaMemcpyDeviceToHost));
+    expect(filled_with(block, 16 * MIB, 9), "down");
+    MUST(cudaFree(device));
+    free(block);
+}
+
 /* What a copy from memory that is not there ends with: an error, or a signal, as bare. */
 static void copy_from(unsigned char *memory, size_t bytes)
 {
