@@ -249,52 +249,57 @@ static bool copy_lendable(struct copy_request *r, CUresult *result)
     return false;
 }
 
-bool copy_begin(struct copy_request *r, CUresult *result)
+/* The device side is no window's. */
+static bool begin_elsewhere(struct copy_request *r, CUresult *result)
 {
-    r->window = window_at(r->device);
-    if (!r->window) {
-        if (placement_wants_time() && shim.options.mode == MODE_OBSERVE) r->started_ns = clock_ns();
-        if (hostmem_owns(r->host)) {
-            bool done = copy_of_block(r, result);
-            if (done && r->async) gate_note_submitted();
-            return done;
-        }
-        if (request_bytes(r) < HOSTMEM_COPY_MIN || !shim.options.host || context_capturing() ||
-            shim.options.mode == MODE_OBSERVE)
-            return false;
+    bool observes = shim.options.mode == MODE_OBSERVE, done;
+    if (placement_wants_time() && observes) r->started_ns = clock_ns();
+    if (hostmem_owns(r->host)) {
+        done = copy_of_block(r, result);
+    } else if (request_bytes(r) < HOSTMEM_COPY_MIN || !shim.options.host || context_capturing() || observes) {
+        done = false;
+    } else {
         r->context = context_current();
-        if (!r->context || !hostmem_copy(r, result)) return false;
-        if (r->async) gate_note_submitted();
-        return true;
+        done = r->context && hostmem_copy(r, result);
     }
-    PLACEMENT_STRESS();
-    if (r->window->lendable && copy_lendable(r, result)) return true;
-    copy_freeze_captured(r->stream, r->device, 0);
-    if (placement_wants_time()) r->started_ns = clock_ns();
-    if (r->window->place != WINDOW_HOST) hostmem_lend_end(r); /* inside the gate it would find the GPU busy */
-    lend_gate_enter_named(r->device, 0);
+    if (done && r->async) gate_note_submitted();
+    return done;
+}
+
+/* In the gate, which `true` leaves; after `false` the driver makes the copy and copy_end leaves it. */
+static bool begin_window(struct copy_request *r, CUresult *result)
+{
     bool elided = false;
     if (request_bytes(r) && !window_covers(r->window, r->device, device_extent(r)) && !context_capturing()) {
-        gate_leave();
         *result = CUDA_ERROR_INVALID_VALUE;
-        return true;
-    }
-    if (r->window->place != WINDOW_HOST) {
+        gate_leave();
+    } else if (r->window->place != WINDOW_HOST) {
         bool large = request_bytes(r) >= HOSTMEM_COPY_MIN && shim.options.host;
         if ((!large && !hostmem_owns(r->host)) || !copy_of_block(r, result)) return false;
         copy_end(r, *result);
-        return true;
-    }
-    if (copy_on_host(r, result, &elided)) {
+    } else {
+        if (!copy_on_host(r, result, &elided)) return false;
         if (elided)
             gate_leave();
         else
             gate_leave_submitted();
         count(r, elided);
         placement_copied(r->window, r, elided, r->started_ns);
-        return true;
     }
-    return false;
+    return true;
+}
+
+bool copy_begin(struct copy_request *r, CUresult *result)
+{
+    r->window = window_at(r->device);
+    if (!r->window) return begin_elsewhere(r, result);
+    PLACEMENT_STRESS();
+    if (r->window->lendable && copy_lendable(r, result)) return true;
+    copy_freeze_captured(r->stream, r->device, 0);
+    if (placement_wants_time()) r->started_ns = clock_ns();
+    if (r->window->place != WINDOW_HOST) hostmem_lend_end(r); /* inside the gate it would find the GPU busy */
+    lend_gate_enter_named(r->device, 0);
+    return begin_window(r, result);
 }
 
 void copy_end(struct copy_request *r, CUresult result)

@@ -16,7 +16,7 @@ $(SHIM_LIB): $(SHIM_OBJS) shim/libzcshim.map
 ALL += $(SHIM_LIB)
 
 # Windows without a driver: unit tests and the look-up benchmark.
-WINDOW_OBJS := $(addprefix $(BUILD)/obj/,shim/window.o shim/context.o shim/context_wait.o shim/context_capture.o shim/backing.o shim/gate.o shim/buffer.o shim/arena.o policy/options.o policy/text.o)
+WINDOW_OBJS := $(addprefix $(BUILD)/obj/,shim/window.o shim/window_slots.o shim/context.o shim/context_wait.o shim/context_capture.o shim/backing.o shim/gate.o shim/buffer.o shim/arena.o policy/options.o policy/text.o)
 UNIT_OBJS_window := $(WINDOW_OBJS)
 UNIT_OBJS_gate   := $(BUILD)/obj/shim/gate.o
 UNIT_OBJS_launch_reach := $(addprefix $(BUILD)/obj/,shim/reach.o policy/cost.o policy/text.o)
