@@ -1,12 +1,10 @@
 #include "shim/emitter.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include "shim/log.h"
+#include "shim/write_guard.h"
 
 enum { LINES_DEPTH = 4, FORMATTED_MAX = 2048 };
 
@@ -30,21 +28,11 @@ static void write_all(struct emitter *emitter)
     emitter->used = 0;
 }
 
-/* With the signals held back that a failed write would send to a program that knows nothing of it. */
 static void emitter_flush(struct emitter *emitter)
 {
-    sigset_t ours, before, pending;
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGPIPE);
-    sigaddset(&ours, SIGXFSZ);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &ours, &before);
+    struct write_guard guard = write_guard_begin();
     write_all(emitter);
-    if (sigismember(&pending, SIGPIPE)) sigdelset(&ours, SIGPIPE); /* was there before: not ours to take */
-    if (sigismember(&pending, SIGXFSZ)) sigdelset(&ours, SIGXFSZ);
-    if (emitter->error == EPIPE || emitter->error == EFBIG)
-        while (sigtimedwait(&ours, NULL, &(struct timespec){0, 0}) > 0) continue;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    write_guard_end(&guard, emitter->error);
 }
 
 int emitter_finish(struct emitter *emitter)

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "shim/shim.h"
+#include "shim/write_guard.h"
 
 /* What fd 2 was when the library was loaded: a program may close it and get the number back for a file of its own. */
 static struct stat stderr_was;
@@ -49,7 +50,10 @@ static void log_write(const char *format, va_list arguments)
     }
     length += wanted;
     line[length++] = '\n';
-    while (write(STDERR_FILENO, line, length) < 0 && errno == EINTR) continue;
+    struct write_guard guard = write_guard_begin();
+    ssize_t wrote;
+    while ((wrote = write(STDERR_FILENO, line, length)) < 0 && errno == EINTR) continue;
+    write_guard_end(&guard, wrote < 0 ? errno : 0);
     errno = kept;
 }
 
