@@ -49,6 +49,7 @@ static const char *option_set(struct options *options, unsigned index, struct sp
     bool word = info->words[0] && option_word(info->words, text) >= 0;
     uint64_t number = 0;
     double percent;
+    bool on;
 
     switch (info->kind) {
     case OPTION_SIZE:
@@ -70,7 +71,8 @@ static const char *option_set(struct options *options, unsigned index, struct sp
         if (!word) return "no such choice";
         *(unsigned *)field = (unsigned)option_word(info->words, text);
         return NULL;
-    case OPTION_STRING:
+    case OPTION_STRING: /* where on and off are meant too, 1 is no file */
+        if (strncmp(info->words, "on|off|", 7) == 0 && option_switch(text, &on)) text.at = on ? "on" : "off";
         *(const char **)field = text.at;
         return NULL;
     }
@@ -117,7 +119,16 @@ static unsigned edit_distance(struct span name, const char *known)
     return row[width];
 }
 
-static void warn_unknown(struct span name, options_warn *warn, void *ctx)
+/* Where a setting of the file stands; those of the environment have no line. */
+static void add_place(struct text *text, unsigned line)
+{
+    if (!line) return;
+    text_add(text, "settings file, line ");
+    text_u64(text, line);
+    text_add(text, ": ");
+}
+
+static void warn_unknown(struct span name, unsigned number, options_warn *warn, void *ctx)
 {
     char line[256];
     struct text text = text_into(line, sizeof line);
@@ -126,10 +137,11 @@ static void warn_unknown(struct span name, options_warn *warn, void *ctx)
         unsigned distance = edit_distance(name, options_table[i].name);
         if (distance < best) best = distance, nearest = i;
     }
+    add_place(&text, number);
     text_add(&text, PREFIX);
     text_foreign(&text, name.at, span_length(name) < 64 ? span_length(name) : 64);
     text_add(&text, ": no such setting");
-    if (best <= 1 + span_length(name) / 3) {
+    if (best <= 1 + span_length(name) / 4) {
         text_add(&text, "; did you mean " PREFIX);
         text_add(&text, options_table[nearest].name);
         text_add(&text, "?");
@@ -139,11 +151,13 @@ static void warn_unknown(struct span name, options_warn *warn, void *ctx)
     warn(ctx, line);
 }
 
-static void warn_value(unsigned index, struct span value, const char *wrong, options_warn *warn, void *ctx)
+static void warn_value(unsigned index, struct span value, const char *wrong, unsigned number, options_warn *warn,
+                       void *ctx)
 {
     char line[512], range[128];
     struct text text = text_into(line, sizeof line);
     options_range(range, sizeof range, index);
+    add_place(&text, number);
     text_add(&text, PREFIX);
     text_add(&text, options_table[index].name);
     text_add(&text, "=");
@@ -157,20 +171,21 @@ static void warn_value(unsigned index, struct span value, const char *wrong, opt
     warn(ctx, line);
 }
 
-static void option_take(struct options *options, struct span name, struct span value, enum option_origin origin,
-                        options_warn *warn, void *ctx)
+/* `line` of the settings file, 0: of the environment. */
+static void option_take(struct options *options, struct span name, struct span value, unsigned line, options_warn *warn,
+                        void *ctx)
 {
     int index = options_find(name.at, span_length(name));
     if (index < 0) {
-        if (warn) warn_unknown(name, warn, ctx);
+        if (warn) warn_unknown(name, line, warn, ctx);
         return;
     }
     if (options->origin[index] != OPTION_FROM_DEFAULT || value.at == value.end) return;
     const char *wrong = option_set(options, (unsigned)index, value);
     if (!wrong)
-        options->origin[index] = (unsigned char)origin;
+        options->origin[index] = line ? OPTION_FROM_FILE : OPTION_FROM_ENVIRONMENT;
     else if (warn)
-        warn_value((unsigned)index, value, wrong, warn, ctx);
+        warn_value((unsigned)index, value, wrong, line, warn, ctx);
 }
 
 void options_parse(struct options *options, char *const *envp, options_warn *warn, void *ctx)
@@ -182,7 +197,7 @@ void options_parse(struct options *options, char *const *envp, options_warn *war
         const char *equals = strchr(name.at, '=');
         if (!equals) continue;
         name.end = equals;
-        option_take(options, name, span_of(equals + 1), OPTION_FROM_ENVIRONMENT, warn, ctx);
+        option_take(options, name, span_of(equals + 1), 0, warn, ctx);
     }
 }
 
@@ -190,9 +205,8 @@ static void warn_line(unsigned number, struct span line, options_warn *warn, voi
 {
     char message[256];
     struct text text = text_into(message, sizeof message);
-    text_add(&text, "settings file, line ");
-    text_u64(&text, number);
-    text_add(&text, ": not NAME=value: ");
+    add_place(&text, number);
+    text_add(&text, "not NAME=value: ");
     text_foreign(&text, line.at, span_length(line) < 80 ? span_length(line) : 80);
     warn(ctx, message);
 }
@@ -213,7 +227,7 @@ void options_parse_text(struct options *options, char *text, options_warn *warn,
         struct span prefix = {name.at, name.at + sizeof PREFIX - 1};
         if (span_length(name) >= sizeof PREFIX - 1 && span_is_caseless(prefix, PREFIX)) name.at = prefix.end;
         text[value.end - text] = '\0'; /* at most the newline or the NUL behind the line */
-        option_take(options, name, value, OPTION_FROM_FILE, warn, ctx);
+        option_take(options, name, value, number, warn, ctx);
     }
 }
 

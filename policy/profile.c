@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define PROFILE_VERSION 1
+#define PROFILE_START   "zcshim-profile"
 
 static const struct {
     const char *name;
@@ -63,11 +64,10 @@ const struct profile_entry *profile_find(const struct profile *profile, const ch
 static bool fail(char *error, size_t capacity, unsigned line, const char *what)
 {
     struct text text = text_into(error, capacity);
-    text_add(&text, "profile, line ");
+    text_add(&text, "line ");
     text_u64(&text, line);
     text_add(&text, ": ");
     text_add(&text, what);
-    text_add(&text, "; ignored");
     return false;
 }
 
@@ -150,6 +150,8 @@ static bool insert(struct profile *profile, const struct profile_entry *entry)
     return true;
 }
 
+bool profile_is(const char *text) { return strncmp(text, PROFILE_START, sizeof PROFILE_START - 1) == 0; }
+
 bool profile_parse(struct profile *profile, const char *text, size_t length, char *error, size_t error_capacity)
 {
     struct span rest = {text, text + length};
@@ -160,7 +162,7 @@ bool profile_parse(struct profile *profile, const char *text, size_t length, cha
     const char *wrong = NULL;
 
     profile->count = 0;
-    if (!span_is(word, "zcshim-profile")) return fail(error, error_capacity, 1, "not a profile");
+    if (!span_is(word, PROFILE_START)) return fail(error, error_capacity, 1, "not a profile");
     if (!span_u64(span_trim(line), &value) || value != PROFILE_VERSION)
         return fail(error, error_capacity, 1, "another version than 1");
     while (rest.at < rest.end) {

@@ -53,6 +53,9 @@ size_t profile_key(char *buf, size_t capacity, const struct profile_frame *frame
 /* An empty profile on the caller's entries. */
 struct profile profile_on(struct profile_entry *entries, size_t capacity);
 
+/* Does the text begin as profiles of any version do? */
+bool profile_is(const char *text);
+
 /* Reads a file's text, which must live as long as the entries. False leaves the profile empty and writes one line to
  * `error`: another version, a torn file, a broken line (with its number), or more sites than there is room for. */
 bool profile_parse(struct profile *profile, const char *text, size_t length, char *error, size_t error_capacity);

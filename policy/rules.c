@@ -13,7 +13,7 @@ struct parser {
 static bool fail(const struct parser *parser, const char *at, const char *what)
 {
     struct text text = text_into(parser->error, parser->error_capacity);
-    text_add(&text, "rules, line ");
+    text_add(&text, "line ");
     text_u64(&text, parser->line);
     text_add(&text, ", column ");
     text_u64(&text, (uint64_t)(at - parser->line_start) + 1);

@@ -39,14 +39,13 @@ static void read_rules(void)
     char error[256];
     size_t length = 0;
     const char *rules = shim.options.rules;
-    /* A path if there is such a file, else the rules themselves. */
-    const char *text = strchr(rules, '=') ? NULL : file_read(rules, FILE_MOST, &length);
-    if (!text) {
-        text = rules;
-        length = strlen(rules);
-    }
-    if (*rules && !rules_parse(&choices.rules, text, length, error, sizeof error))
-        log_always("rules %s: %s; no rule is in force", text == rules ? "in ZCSHIM_RULES" : rules, error);
+    bool named = !strchr(rules, '='); /* there is no rule without one */
+    const char *text = named ? file_read(rules, FILE_MOST, &length) : rules;
+    if (!*rules) return;
+    if (!text)
+        log_always("rules %s could not be read; no rule is in force", rules);
+    else if (!rules_parse(&choices.rules, text, named ? length : strlen(rules), error, sizeof error))
+        log_always("rules %s: %s; no rule is in force", named ? rules : "in ZCSHIM_RULES", error);
 }
 
 static void read_profile(void)
@@ -58,8 +57,14 @@ static void read_profile(void)
     if (entries == MAP_FAILED) return;
     choices.profile = profile_on(entries, PROFILE_SITES);
     const char *text = file_read(shim.options.profile, FILE_MOST, &length);
-    if (text && !profile_parse(&choices.profile, text, length, error, sizeof error))
+    if (text ? strspn(text, " \t\r\n") == length : !file_exists(shim.options.profile)) return; /* a new one */
+    if (!text || !profile_is(text)) {
+        choices.profile.capacity = 0; /* nothing is kept */
+        log_always("%s %s; it is left alone and no profile is kept", shim.options.profile,
+                   text ? "is not a profile" : "cannot be read as a profile");
+    } else if (!profile_parse(&choices.profile, text, length, error, sizeof error)) {
         log_always("profile %s: %s; it is ignored and will be rewritten", shim.options.profile, error);
+    }
 }
 
 void choice_start(struct earn_run *run)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "shim/arena.h"
+#include "shim/file.h"
 #include "shim/log.h"
 #include "shim/python.h"
 #include "shim/report_collect.h"
@@ -22,7 +23,7 @@ enum { CHUNK_BYTES = 256 << 10, PATTERNS_MOST = 512, SUPPRESSIONS_MAX_BYTES = 1 
 __attribute__((constructor(102))) static void report_loaded(void)
 {
     int kept = errno;
-    report_file_start();
+    file_start();
     python_start();
     errno = kept;
 }
@@ -32,14 +33,9 @@ static void warn(const char *line) { log_always("%s", line); }
 /* The file's text, NULL if there is none. */
 static char *read_suppressions(const char *path)
 {
-    struct stat status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = NULL;
-    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size < SUPPRESSIONS_MAX_BYTES &&
-        (text = arena_calloc((size_t)status.st_size + 1)) && read(fd, text, (size_t)status.st_size) != status.st_size)
-        text = NULL;
+    size_t length;
+    char *text = file_read(path, SUPPRESSIONS_MAX_BYTES, &length);
     if (!text) log_always("suppressions %s could not be read; nothing of it is hidden", path);
-    if (fd >= 0) close(fd);
     return text;
 }
 
@@ -60,8 +56,9 @@ static int open_output(enum wish wish, char *path, size_t capacity)
     bool json = shim.options.report_format == REPORT_FORMAT_JSON;
     int error = ENAMETOOLONG, fd = -1;
     if (wish != WISH_FILE) return log_has_stderr() ? STDERR_FILENO : -1;
-    if (report_file_expand(path, capacity, shim.options.report, json ? ".json" : ".txt") < capacity)
-        fd = report_file_create(path, capacity, &error);
+    size_t length = report_file_expand(path, capacity, shim.options.report, json ? ".json" : ".txt");
+    if (length < capacity) fd = report_file_create(path, capacity, &error);
+    if (fd >= 0 && path[length]) log_always("%.*s exists; the report is in %s", (int)length, path, path);
     if (fd >= 0) return fd;
     log_always("the report could not be written to %s: %s", path, emitter_error_word(error));
     path[0] = '\0';

@@ -6,19 +6,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include "shim/file.h"
 #include "shim/log.h"
 
 enum { NAMES_TRIED = 1000 };
-
-static struct {
-    char folder[PATH_MAX]; /* at the start; empty: unknown */
-} start;
-
-void report_file_start(void)
-{
-    if (!getcwd(start.folder, sizeof start.folder)) start.folder[0] = '\0';
-}
 
 const char *report_rank(void)
 {
@@ -92,20 +85,28 @@ static void add_field(struct path *path, char field)
     }
 }
 
+static bool is_folder(struct path *path)
+{
+    struct stat status;
+    if (path->length >= path->capacity) return false;
+    path->text[path->length] = '\0';
+    if (path->length > 0 && path->text[path->length - 1] == '/') return true;
+    return stat(path->text, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 size_t report_file_expand(char *text, size_t capacity, const char *pattern, const char *extension)
 {
     struct path path = {text, capacity, 0};
-    if (pattern[0] != '/' && start.folder[0]) {
-        add(&path, start.folder);
-        add(&path, "/");
-    }
+    char from_start[PATH_MAX];
+    size_t folder = file_path(from_start, sizeof from_start, pattern) - strlen(pattern);
+    for (size_t i = 0; i < folder && i < sizeof from_start - 1; i++) add(&path, (const char[]){from_start[i], 0});
     for (const char *at = pattern; *at; at++)
         if (*at == '%' && at[1])
             add_field(&path, *++at);
         else
             add(&path, (const char[]){*at, 0});
-    if (path.length > 0 && pattern[0] && pattern[strlen(pattern) - 1] == '/') {
-        add(&path, "zcshim-");
+    if (is_folder(&path)) {
+        add(&path, text[path.length - 1] == '/' ? "zcshim-" : "/zcshim-");
         add_field(&path, 'e');
         add(&path, "-");
         add_field(&path, 'p');
@@ -115,15 +116,28 @@ size_t report_file_expand(char *text, size_t capacity, const char *pattern, cons
     return path.length;
 }
 
+/* /dev/null and its like have nothing to lose. */
+static int open_device(const char *path, int *error)
+{
+    int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0) *error = errno;
+    return fd;
+}
+
 int report_file_create(char *path, size_t capacity, int *error)
 {
     size_t length = strlen(path);
+    struct stat status;
     for (unsigned try = 0; try < NAMES_TRIED; try++) {
         if (try && length + text_format(path + length, capacity - length, ".%u", try) >= capacity) break;
         int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
         if (fd >= 0) return fd;
         *error = errno;
-        if (errno != EEXIST) return -1;
+        if (errno != EEXIST || lstat(path, &status) != 0) return -1;
+        if (S_ISCHR(status.st_mode)) return open_device(path, error);
+        if (S_ISREG(status.st_mode)) continue;
+        if (S_ISLNK(status.st_mode)) *error = ELOOP;
+        return -1;
     }
     *error = EEXIST;
     return -1;

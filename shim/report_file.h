@@ -3,14 +3,12 @@
 #define SHIM_REPORT_FILE_H
 #include <stddef.h>
 
-/* Remembers the present folder for relative paths, since the program may change it. */
-void report_file_start(void);
-
 /* Expands %p process, %h host, %e program, %r rank of MPI or Slurm, %%; puts the folder of the start before relative
- * paths. A path that ends in / gets a file name. The length it has, as snprintf. */
+ * paths. The path of a folder gets a file name. The length it has, as snprintf. */
 size_t report_file_expand(char *path, size_t capacity, const char *pattern, const char *extension);
 
-/* Creates the file, as PATH.1, PATH.2, ... if the name is taken; the name is written back. -1: `error` says why. */
+/* Creates the file, as PATH.1, PATH.2, ... where files of that name exist; the name is written back. Devices are
+ * written to as they are. -1: `error` says why. */
 int report_file_create(char *path, size_t capacity, int *error);
 
 /* The rank, NULL outside of MPI and Slurm. */

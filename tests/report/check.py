@@ -222,9 +222,29 @@ def files():
         run("leak", "twice", ZCSHIM_REPORT=path)
         run("leak", ZCSHIM_REPORT=path)
         expect("never overwritten", read(path) == first and sorted(os.listdir(folder)) == ["r.txt", "r.txt.1", "r.txt.2"])
+        result = run("leak", ZCSHIM_REPORT=path)
+        expect("where it went instead is told", result.stderr == f"libzcshim: {path} exists; the report is in {path}.3\n")
         os.symlink(os.path.join(folder, "elsewhere"), os.path.join(folder, "link"))
         run("leak", ZCSHIM_REPORT=os.path.join(folder, "link"))
         expect("links are not followed", not os.path.exists(os.path.join(folder, "elsewhere")))
+        os.mkdir(os.path.join(folder, "here"))
+        run("leak", ZCSHIM_REPORT=os.path.join(folder, "here"))
+        expect("a folder gets a file", len(os.listdir(os.path.join(folder, "here"))) == 1 and not os.path.exists(os.path.join(folder, "here.1")))
+        os.unlink(os.path.join(folder, "link"))
+
+
+def devices():
+    before = sorted(os.listdir("/dev"))
+    expect("/dev/null takes a report", run("leak", ZCSHIM_REPORT="/dev/null").stderr == "")
+    expect("a full device is told", "the report in /dev/full is cut off: no space left" in run("leak", ZCSHIM_REPORT="/dev/full").stderr)
+    expect("and nothing is made beside them", sorted(os.listdir("/dev")) == before)
+
+
+def switches():
+    with tempfile.TemporaryDirectory() as folder:
+        expect("1 is on", "no leaks" in run("tidy", ZCSHIM_REPORT="1", folder=folder).stderr)
+        expect("0 is off", run("leak", ZCSHIM_REPORT="0", folder=folder).stderr == "")
+        expect("neither is a file", os.listdir(folder) == [])
 
 
 def names_of_files():
@@ -269,7 +289,15 @@ def broken_pipe():
     reader, writer = os.pipe()
     os.close(reader)
     expect("exit code", run("leak", stderr=writer).returncode == 0)
+    expect("of a message", run("leak", stderr=writer, ZCSHIM_SUPPRESS="/no/such/file").returncode == 0)
     os.close(writer)
+
+
+def suppressions_after_chdir():
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "hide"), "w") as out:
+            out.write("leak:*\n")
+        expect("are found where the program started", run("chdir", "leak", ZCSHIM_SUPPRESS="hide", folder=folder).stderr == "")
 
 
 # Processes.
@@ -300,7 +328,7 @@ def dump_on_a_signal():
 CASES = [text_of_everything, text_of_leaks_and_exit_code, silent_without_news,
          host_blocks_are_listed_and_no_leaks, destroyed_with_their_context, observe_always_tells, advice_counts_no_waits, json_matches_its_schema,
          suppressions_hide_and_count, cuda_libraries_are_folded_and_their_own_hidden, closed_libraries_have_names,
-         without_debug_information, without_libdw, cplusplus_names, python_frames, leak_exit, files, names_of_files, unwritable, full_disk,
+         without_debug_information, without_libdw, cplusplus_names, python_frames, leak_exit, files, devices, switches, suppressions_after_chdir, names_of_files, unwritable, full_disk,
          closed_stderr, broken_pipe, dump_on_a_signal, forked_child_is_silent, child_that_execs_has_its_own]
 
 for case in CASES:

@@ -65,6 +65,22 @@ with tempfile.TemporaryDirectory() as folder:
     run("sh", "-c", f"cat /dev/null; {example('vector_add-shared')} >/dev/null", ZCSHIM_REPORT=folder + "/%e", **library)
     expect("helpers without CUDA write no report", sorted(os.listdir(folder)) == ["r.json", "vector_add-shared"])
 
+with tempfile.TemporaryDirectory() as folder:
+    other, profile, link = (os.path.join(folder, name) for name in ("notes.txt", "new.zcp", "link.zcp"))
+    for path, text in ((other, "notes\n"), (profile, "\n")):
+        with open(path, "w") as out:
+            out.write(text)
+    os.symlink(other, link)
+    for path, word in ((other, "is not a profile"), (folder, "cannot be read as a profile")):
+        result = run(example("vector_add-shared"), ZCSHIM_PROFILE=path, ZCSHIM_REPORT="off", **library)
+        expect(f"profile: {word}, and is left alone", f"libzcshim: {path} {word}; it is left alone and no profile is kept\n" in result.stderr)
+    result = run(example("vector_add-shared"), ZCSHIM_PROFILE=link, ZCSHIM_REPORT="off", **library)
+    expect("profile: what is not one is still there", open(other).read() == "notes\n" and os.path.islink(link))
+    run(example("vector_add-shared"), ZCSHIM_PROFILE=profile, ZCSHIM_REPORT="off", **library)
+    expect("profile: an empty file becomes one", open(profile).read().startswith("zcshim-profile 1\n"))
+    result = run(example("vector_add-shared"), ZCSHIM_RULES=folder + "/none", ZCSHIM_REPORT="off", **library)
+    expect("rules: a file that is not there is named", f"libzcshim: rules {folder}/none could not be read; no rule is in force\n" in result.stderr)
+
 
 def forgetful(*cases):
     """Of each kind: what is live or abandoned, as [buffers, bytes]; and what forgetful's reports say in general."""

@@ -1,7 +1,7 @@
 # The report room behind stand-in hooks: no driver, no simulator.
 REPORT_DIR  := $(BUILD)/tests/report
 REPORT_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out shim/shim.c,$(wildcard shim/report*.c shim/symbols*.c) \
-  $(addprefix shim/,arena.c log.c text.c modules.c site.c python.c python_code.c buffer.c emitter.c)))
+  $(addprefix shim/,arena.c log.c text.c file.c modules.c site.c python.c python_code.c buffer.c emitter.c)))
 REPORT_FAKE := $(REPORT_DIR)/libfakeshim.so
 REPORT_FLAGS = $(CPPFLAGS) $(CFLAGS) -O1 -fno-unroll-loops -no-canonical-prefixes -ffile-prefix-map=$(CURDIR)/=
 
@@ -75,6 +75,7 @@ CHECKS += check-report check-report-sim check-report-page
 UNIT_OBJS_arena           := $(BUILD)/obj/shim/arena.o
 UNIT_OBJS_log_text        := $(addprefix $(BUILD)/obj/shim/,log.o text.o)
 UNIT_OBJS_emitter_json    := $(addprefix $(BUILD)/obj/shim/,emitter.o text.o)
+UNIT_OBJS_file             := $(addprefix $(BUILD)/obj/shim/,file.o text.o)
 UNIT_OBJS_buffer_table    := $(addprefix $(BUILD)/obj/shim/,buffer.o arena.o)
 UNIT_OBJS_report_suppress := $(addprefix $(BUILD)/obj/shim/,report_suppress.o report_model.o text.o)
 UNIT_OBJS_python_code     := $(addprefix $(BUILD)/obj/shim/,python_code.o arena.o)

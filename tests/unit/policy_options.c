@@ -117,6 +117,17 @@ Test(policy_options, unknown_names_warn_with_the_nearest)
     parse(far, &lines);
     cr_assert_eq(lines.count, 1);
     cr_assert(strstr(lines.last, "ZCSHIM_HELP=1"));
+    char *const short_name[] = {"ZCSHIM_FOO=1", NULL};
+    parse(short_name, &lines);
+    cr_assert(strstr(lines.last, "ZCSHIM_HELP=1"), "two of three letters are no typing error");
+}
+
+Test(policy_options, a_switch_word_for_the_report_is_no_path)
+{
+    struct lines lines;
+    char *const one[] = {"ZCSHIM_REPORT=1", NULL}, *const no[] = {"ZCSHIM_REPORT=No", NULL};
+    cr_assert_str_eq(parse(one, &lines).report, "on");
+    cr_assert_str_eq(parse(no, &lines).report, "off");
 }
 
 Test(policy_options, bad_values_warn_and_keep_the_default)
@@ -174,7 +185,7 @@ Test(policy_options, the_environment_wins_over_the_file)
     cr_assert_str_eq(options.report, "/tmp/with blanks");
     cr_assert_eq(options.log, OPTION_LOG_INFO);
     cr_assert_eq(lines.count, 2);
-    cr_assert_str_eq(lines.last, "ZCSHIM_MODUS: no such setting; did you mean ZCSHIM_MODE?");
+    cr_assert_str_eq(lines.last, "settings file, line 7: ZCSHIM_MODUS: no such setting; did you mean ZCSHIM_MODE?");
 }
 
 Test(policy_options, help_names_every_setting_its_value_and_its_origin)

@@ -84,8 +84,8 @@ Test(policy_rules, errors_name_line_and_column)
     static const struct {
         const char *text, *said;
     } cases[] = {
-        {"site=* place=hots", "rules, line 1, column 14: place is host, device or auto"},
-        {"# one\nsize=4X place=host", "rules, line 2, column 6: not a size or range"},
+        {"site=* place=hots", "line 1, column 14: place is host, device or auto"},
+        {"# one\nsize=4X place=host", "line 2, column 6: not a size or range"},
         {"size=8K..4K place=host", "column 6: not a size"},
         {"size=.. place=host", "column 6: not a size"},
         {"place=host", "line 1, column 1: rule without site="},
