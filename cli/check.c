@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "policy/text.h"
 
-enum { RUNS_MOST = 100, INPUT_WAIT_MS = 2000 };
+enum { RUNS_LEAST = 2 /* one does not show what changes by itself */, RUNS_MOST = 100, INPUT_WAIT_MS = 2000 };
 static const double CLEAR_SECONDS = 0.005; /* less is the noise of starting a process */
 
 struct outcome {
@@ -31,20 +31,27 @@ static struct {
     int input; /* what every run reads as stdin */
 } check = {.runs = 5, .slower = 0.02};
 
-/* A number from 0 to `most`, -1: it is none. */
-static double number(const char *text, double most)
+/* 0: it is none. */
+static int runs_of(const char *text)
+{
+    uint64_t runs;
+    return span_u64(span_of(text), &runs) && runs >= RUNS_LEAST && runs <= RUNS_MOST ? (int)runs : 0;
+}
+
+/* As a fraction; -1: it is none. */
+static double percent_of(const char *text)
 {
     double value;
-    return span_number(span_of(text), &value) && value <= most ? value : -1;
+    return span_number(span_of(text), &value) && value <= 1000 ? value / 100 : -1;
 }
 
 static bool take(int count, char **arguments, int *at)
 {
     const char *value;
     if ((value = option_value("--runs", count, arguments, at)))
-        check.runs = (int)number(value, RUNS_MOST);
+        check.runs = runs_of(value);
     else if ((value = option_value("--slower", count, arguments, at)))
-        check.slower = number(value, 1000) / 100;
+        check.slower = percent_of(value);
     else if ((value = option_value("--keep", count, arguments, at)))
         check.keep = value;
     return value != NULL;
@@ -82,7 +89,8 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-static void become(char **program, const char *library, const int output[2])
+/* Runs the program; why it cannot be started goes into `failure`. */
+static void become(char **program, const char *library, const int output[2], int failure)
 {
     char input[64];
     snprintf(input, sizeof input, "/proc/self/fd/%d", check.input);
@@ -92,7 +100,8 @@ static void become(char **program, const char *library, const int output[2])
     dup2(output[1], STDERR_FILENO);
     if (library) library_preload(library);
     execvp(program[0], program);
-    _exit(errno == ENOENT ? 127 : 126);
+    if (write(failure, &errno, sizeof errno) < 0) _exit(126);
+    _exit(127);
 }
 
 static bool slurp(int fd, char **text, size_t *length)
@@ -105,16 +114,22 @@ static bool slurp(int fd, char **text, size_t *length)
     return whole;
 }
 
-static bool run_once(struct outcome *outcome, char **program, const char *library)
+/* 0, or why it could not be run. */
+static int run_once(struct outcome *outcome, char **program, const char *library)
 {
-    int output[2] = {memfd_create("stdout", MFD_CLOEXEC), memfd_create("stderr", MFD_CLOEXEC)};
+    int output[2] = {memfd_create("stdout", MFD_CLOEXEC), memfd_create("stderr", MFD_CLOEXEC)}, failure[2], error = 0;
+    if (pipe2(failure, O_CLOEXEC) != 0) return errno;
     double start = now();
     pid_t child = fork();
-    if (child == 0) become(program, library, output);
-    if (child < 0 || waitpid(child, &outcome->status, 0) != child) return false;
+    if (child == 0) become(program, library, output, failure[1]);
+    close(failure[1]);
+    if (child < 0 || waitpid(child, &outcome->status, 0) != child) error = errno;
     outcome->seconds = now() - start;
-    return slurp(output[0], &outcome->output[0], &outcome->length[0]) &&
-           slurp(output[1], &outcome->output[1], &outcome->length[1]);
+    if (!error && read(failure[0], &error, sizeof error) < 0) error = errno;
+    close(failure[0]);
+    bool whole = slurp(output[0], &outcome->output[0], &outcome->length[0]) &
+                 slurp(output[1], &outcome->output[1], &outcome->length[1]);
+    return error ? error : whole ? 0 : EIO;
 }
 
 static bool same_output(const struct outcome *one, const struct outcome *other, int which)
@@ -216,6 +231,8 @@ static int say(struct outcome *bare, struct outcome *shimmed)
                !verdict.steady_status ? "exit code changes"
                : !verdict.steady[0]   ? "stdout changes"
                                       : "stderr changes");
+    if (verdict.steady_status && bare[0].status != 0)
+        printf("  the program %s, bare as shimmed: is that the run you mean?\n", status_text(bare[0].status));
     if (slower) return EXIT_SLOWER;
     return verdict.steady[0] && verdict.steady_status ? EXIT_GOOD : EXIT_UNSTEADY;
 }
@@ -225,7 +242,7 @@ int command_check(int count, char **arguments)
     static struct outcome bare[RUNS_MOST], shimmed[RUNS_MOST];
     int at = program_find("check", count, arguments, take);
     if (at < 0) return EXIT_USAGE;
-    if (check.runs < 1 || check.runs > RUNS_MOST) return usage_error("check", "--runs is 1 to %d", RUNS_MOST);
+    if (!check.runs) return usage_error("check", "--runs is a number from %d to %d", RUNS_LEAST, RUNS_MOST);
     if (check.slower < 0) return usage_error("check", "--slower is a percentage, as 2 or 0.5");
     const char *library = library_path();
     if (!library) return EXIT_TROUBLE;
@@ -238,11 +255,8 @@ int command_check(int count, char **arguments)
         int number = i / 2;
         bool shim = (i + number) % 2; /* bare first, then shimmed first, ... */
         struct outcome *outcome = shim ? &shimmed[number] : &bare[number];
-        if (!run_once(outcome, arguments + at, shim ? library : NULL))
-            return trouble("%s could not be run", arguments[at]);
-        if (WIFEXITED(outcome->status) &&
-            (WEXITSTATUS(outcome->status) == 127 || WEXITSTATUS(outcome->status) == 126) && outcome->length[1] == 0)
-            return trouble("%s could not be started", arguments[at]);
+        int error = run_once(outcome, arguments + at, shim ? library : NULL);
+        if (error) return trouble("%s: %s", arguments[at], strerror(error));
         keep_output(shim ? "shimmed" : "bare", number, outcome);
     }
     return say(bare, shimmed);

@@ -35,6 +35,8 @@ extern const size_t option_list_count;
 /* Prints "zcshim: ..." on stderr; gives EXIT_USAGE and EXIT_TROUBLE. */
 int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int trouble(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The usage error of an option that the command does not know, or that lacks its value. */
+int option_error(const char *command, const char *argument);
 
 /* If `argument` is "--name=value" (or "-o" with its value in the next argument), the value; *at moves on past it. */
 const char *option_value(const char *name, int count, char **arguments, int *at);

@@ -32,6 +32,14 @@ int trouble(const char *format, ...)
     return EXIT_TROUBLE;
 }
 
+int option_error(const char *command, const char *argument)
+{
+    for (size_t i = 0; i < option_list_count; i++)
+        if (strcmp(option_list[i].command, command) == 0 && strcmp(option_list[i].name, argument) == 0)
+            return usage_error(command, "%s needs a value: %s", argument, option_list[i].value);
+    return usage_error(command, "unknown option %s", argument);
+}
+
 char *must_format(const char *format, ...)
 {
     char *text = NULL;
@@ -93,7 +101,7 @@ int program_find(const char *command, int count, char **arguments, bool (*take)(
         }
         if (take && take(count, arguments, &at)) continue;
         int taken = setting_take(command, arguments[at]);
-        if (taken == 0) usage_error(command, "unknown option %s", arguments[at]);
+        if (taken == 0) option_error(command, arguments[at]);
         if (taken <= 0) return -1;
         at++;
     }

@@ -118,17 +118,21 @@ int command_diff(int count, char **arguments)
 {
     bool fail = false;
     uint64_t allowed = 0;
-    int at = 1;
-    for (; at < count && arguments[at][0] == '-' && arguments[at][1]; at++) {
+    int files = 1; /* those found so far are moved to the front */
+    for (int at = 1; at < count; at++) {
         const char *value = strchr(arguments[at], '=');
+        if (arguments[at][0] != '-' || !arguments[at][1]) {
+            arguments[files++] = arguments[at];
+            continue;
+        }
         if (strncmp(arguments[at], "--fail-on-growth", 16) != 0 || (arguments[at][16] && arguments[at] + 16 != value))
             return usage_error("diff", "unknown option %s", arguments[at]);
         fail = true;
         if (value && !span_size(span_of(value + 1), &allowed))
             return usage_error("diff", "%s: bytes are meant, as 4096 or 1M", arguments[at]);
     }
-    if (count - at != 2) return usage_error("diff", "two reports are compared");
-    const struct report *before = report_load(arguments[at]), *after = report_load(arguments[at + 1]);
+    if (files != 3) return usage_error("diff", "two reports are compared");
+    const struct report *before = report_load(arguments[1]), *after = report_load(arguments[2]);
     if (!before || !after) return EXIT_TROUBLE;
     int64_t grown = diff_leaks(before, after);
     print_change("wrong frees", report_misuse_total(before), report_misuse_total(after));

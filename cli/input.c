@@ -40,10 +40,10 @@ char *file_read(const char *path, size_t *length)
         if (!larger) no_memory();
         text = larger;
     }
-    bool failed = ferror(file);
+    int error = ferror(file) ? errno : 0;
     if (!standard) fclose(file);
-    if (failed) {
-        complain(path, "cannot be read");
+    if (error) {
+        complain(path, strerror(error));
         free(text);
         return NULL;
     }

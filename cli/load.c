@@ -132,7 +132,8 @@ static bool is_report(const char *path, const struct json *json)
         return false;
     }
     if (json_u64(json, "schema") == REPORT_SCHEMA) return true;
-    trouble("%s is of schema %lu; this zcshim reads %d", path, (unsigned long)json_u64(json, "schema"), REPORT_SCHEMA);
+    trouble("%s is of schema %lu, and this zcshim reads %d: take the zcshim of the release that wrote it", path,
+            (unsigned long)json_u64(json, "schema"), REPORT_SCHEMA);
     return false;
 }
 
@@ -143,7 +144,8 @@ struct report *report_load(const char *path)
     char *text = file_read(path, &length);
     if (!text) return NULL;
     const struct json *json = json_parse(text, length, &line);
-    if (!json) return trouble("%s, line %u: not JSON, or cut off", path, line), NULL;
+    if (!json)
+        return trouble("%s, line %u: not JSON, or cut off (ZCSHIM_REPORT_FORMAT=json writes it)", path, line), NULL;
     if (!is_report(path, json)) return NULL;
     struct report *report = must_alloc(sizeof *report);
     load_process(report, json);

@@ -77,13 +77,14 @@ static bool asks_for_help(int count, char **arguments)
     return false;
 }
 
-int main(int count, char **arguments)
+static int run_command(int count, char **arguments)
 {
     if (count < 2) {
         print_help();
         return EXIT_USAGE;
     }
     const char *name = arguments[1];
+    if (strcmp(name, "help") == 0 && count > 2) return run_command(3, (char *[]){arguments[0], arguments[2], "--help"});
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
         return print_help(), EXIT_GOOD;
     if (strcmp(name, "--version") == 0) return printf("zcshim %s\n", ZCSHIM_VERSION), EXIT_GOOD;
@@ -95,4 +96,11 @@ int main(int count, char **arguments)
     }
     fprintf(stderr, "zcshim: there is no command \"%s\"; zcshim --help lists them\n", name);
     return EXIT_USAGE;
+}
+
+int main(int count, char **arguments)
+{
+    int code = run_command(count, arguments);
+    bool lost = ferror(stdout);
+    return fflush(stdout) != 0 || lost ? trouble("stdout: the answer could not be written") : code;
 }

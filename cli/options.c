@@ -18,7 +18,7 @@ int command_options(int count, char **arguments)
     bool warned = false;
     for (int i = 1; i < count; i++) {
         int taken = setting_take("options", arguments[i]);
-        if (taken == 0) usage_error("options", "unknown option %s", arguments[i]);
+        if (taken == 0) option_error("options", arguments[i]);
         if (taken <= 0) return EXIT_USAGE;
     }
     options_parse(&options, environ, warn, &warned);

@@ -102,18 +102,21 @@ static int write_out(struct report *report)
 
 int command_report(int count, char **arguments)
 {
-    int at = 1;
-    while (at < count && arguments[at][0] == '-' && arguments[at][1]) {
-        if (strcmp(arguments[at], "--") == 0) {
-            at++;
-            break;
-        }
-        if (!take(count, arguments, &at)) return usage_error("report", "unknown option %s", arguments[at]);
+    int files = 1; /* those found so far are moved to the front */
+    bool options = true;
+    for (int at = 1; at < count;) {
+        bool option = options && arguments[at][0] == '-' && arguments[at][1];
+        if (!option)
+            arguments[files++] = arguments[at++];
+        else if (strcmp(arguments[at], "--") == 0)
+            options = false, at++;
+        else if (!take(count, arguments, &at))
+            return option_error("report", arguments[at]);
     }
     if (wanted.form == FORMS) return usage_error("report", "--format is text, json, folded, trace or html");
     if (wanted.weight == WEIGHTS) return usage_error("report", "--weight is leaks, total, copies or peak");
-    if (at >= count) return usage_error("report", "which report?");
-    struct report *report = load_all("report", count, arguments, at);
+    if (files == 1) return usage_error("report", "which report?");
+    struct report *report = load_all("report", files, arguments, 1);
     if (!report || (wanted.suppress && !apply_suppressions(report))) return EXIT_TROUBLE;
     return write_out(report);
 }
@@ -158,8 +161,7 @@ static void suppression_print(const struct suppression *one)
 
 int command_suppress(int count, char **arguments)
 {
-    if (count > 1 && arguments[1][0] == '-' && arguments[1][1])
-        return usage_error("suppress", "unknown option %s", arguments[1]);
+    if (count > 1 && arguments[1][0] == '-' && arguments[1][1]) return option_error("suppress", arguments[1]);
     if (count < 2) return usage_error("suppress", "which report?");
     struct report *report = load_all("suppress", count, arguments, 1);
     if (!report) return EXIT_TROUBLE;

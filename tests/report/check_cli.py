@@ -50,6 +50,7 @@ def help_everywhere():
         for flag in ("--help", "-h"):
             result = zcshim(command, flag)
             expect(f"{command} {flag}", result.returncode == 0 and result.stdout.startswith(f"usage: zcshim {command}"))
+    expect("help of a command", zcshim("help", "report").stdout == zcshim("report", "--help").stdout)
     expect("no command is a usage error", zcshim().returncode == 2)
     result = zcshim("rum")
     expect("an unknown command is one, too", result.returncode == 2 and "rum" in result.stderr)
@@ -71,6 +72,25 @@ def run_sets_and_keeps():
     expect("no library", result.returncode == 3 and "/no/such" in result.stderr)
 
 
+def answers_that_are_lost_are_told():
+    path = report_file("lost.json", "leak")
+    for command in (["--help"], ["report", path], ["diff", path, path], ["suppress", path], ["options"], ["doctor"], ["check", "--runs=2", "true"]):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([COMMAND, *command], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+                                    env={"PATH": os.environ["PATH"], "ZCSHIM_LIB": FAKE})
+        expect(f"{command}: {result.returncode} {result.stderr}", result.returncode == 3 and "zcshim: stdout: " in result.stderr)
+
+
+def options_may_stand_anywhere():
+    path = report_file("any.json", "leak")
+    expect("of report", zcshim("report", path, "--format=folded").stdout == zcshim("report", "--format=folded", path).stdout != "")
+    expect("of diff", zcshim("diff", path, path, "--fail-on-growth").returncode == 0)
+    expect("-- ends them", "-o: No such file" in zcshim("report", "--", "-o").stderr)
+    for command in (["report", path, "-o"], ["record", "-o"], ["check", "--keep"]):
+        expect(f"{command} lacks a value", "needs a value: F" in zcshim(*command).stderr)
+    expect("a folder is none", zcshim("report", ".").stderr == "zcshim: .: Is a directory\n")
+
+
 def check_compares():
     def check(script, *options, **settings):
         return zcshim("check", "--runs=3", *options, "sh", "-c", script, **settings)
@@ -89,7 +109,12 @@ def check_compares():
     expect("faster", result.returncode == 0 and result.stdout.startswith("use the shim: same results"))
     result = check("date +%N")
     expect("results that change by themselves", result.returncode == 5 and "from run to run" in result.stdout)
-    expect("a program that is not there", zcshim("check", "/no/such").returncode == 3)
+    result = zcshim("check", "/no/such")
+    expect("a program that is not there", result.returncode == 3 and result.stderr == "zcshim: /no/such: No such file or directory\n")
+    result = check("exit 127")
+    expect("exit code 127 of its own is a result", result.returncode in (0, 4) and "ended with exit code 127, bare as shimmed" in result.stdout)
+    result = zcshim("check", "--runs=1", "true")
+    expect("one run does not show what changes by itself", result.returncode == 2 and "from 2 to 100" in result.stderr)
     expect("what is no number", zcshim("check", "--slower=x", "true").returncode == 2 and zcshim("check", "--runs=3x", "true").returncode == 2)
     check("echo kept", "--keep=kept")
     expect("outputs are kept", read("kept/bare-1.stdout") == "kept\n")
@@ -101,6 +126,10 @@ def record_sets_the_profile():
     expect("never overwritten", zcshim("record", "-o", "a.zcp", "true").returncode == 3)
     expect("unless asked", zcshim("record", "--update", "-o", "a.zcp", "true").returncode == 0)
     expect("where to?", zcshim("record", "true").returncode == 2)
+    os.symlink("nowhere", os.path.join(scratch.name, "link.zcp"))
+    for path in ("link.zcp", "no/such/folder/a.zcp", "/dev/null", "."):
+        result = zcshim("record", "--update", "-o", path, "sh", "-c", "echo ran")
+        expect(f"told before the program runs: {path} {result.stderr}", result.returncode == 3 and result.stdout == "" and path in result.stderr)
 
 
 def doctor_finds():
@@ -124,6 +153,11 @@ def doctor_finds():
         out.write("#!/usr/bin/env python3\nimport jax\n")
     os.chmod(static, 0o755)
     expect("a framework", "VMM" in zcshim("doctor", static).stdout)
+    no_library = os.path.join(scratch.name, "libzcshim.so")
+    with open(no_library, "w") as out:
+        out.write("no library\n")
+    result = zcshim("doctor", ZCSHIM_LIB=no_library)
+    expect("a library that cannot be preloaded", result.returncode == 1 and f"BAD  {no_library} cannot be preloaded" in result.stdout)
     expect("nothing there", "No such file" in zcshim("doctor", "/no/such").stdout)
 
 
@@ -258,7 +292,7 @@ def completions_and_manuals_are_whole():
     expect(f"bash completes ({result.stdout})", result.stdout == "run\nalways\n--format=\n")
 
 
-CASES = [help_everywhere, run_sets_and_keeps, check_compares, record_sets_the_profile, doctor_finds, report_forms, reports_merge, bad_reports,
+CASES = [help_everywhere, answers_that_are_lost_are_told, options_may_stand_anywhere, run_sets_and_keeps, check_compares, record_sets_the_profile, doctor_finds, report_forms, reports_merge, bad_reports,
          mutated_reports_never_crash, diff_compares, options_tell_origins, suppress_writes_what_hides, completions_and_manuals_are_whole]
 
 for case in CASES:
