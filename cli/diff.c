@@ -88,9 +88,10 @@ static void print_pair(const struct pair *pair)
     printf("\n");
 }
 
-static void print_change(const char *what, uint64_t before, uint64_t after)
+static void print_change(const char *what, uint64_t before, uint64_t after, enum report_unit unit)
 {
-    if (before != after) printf("%s: %" PRIu64 " -> %" PRIu64 "\n", what, before, after);
+    static const char *const names[] = {[UNIT_COUNT] = "", [UNIT_BYTES] = " bytes", [UNIT_NS] = " ns"};
+    if (before != after) printf("%s: %" PRIu64 " -> %" PRIu64 "%s\n", what, before, after, names[unit]);
 }
 
 /* Returns by how many bytes leaks grew. */
@@ -108,8 +109,8 @@ static int64_t diff_leaks(const struct report *before, const struct report *afte
     printf("never freed: %" PRIu64 " -> %" PRIu64 " bytes (%+" PRId64 "), %" PRIu64 " -> %" PRIu64 " buffers\n",
            old_leaks.leaked.bytes, new_leaks.leaked.bytes, grown, old_leaks.leaked.count, new_leaks.leaked.count);
     for (size_t i = 0; i < count; i++) print_pair(&pairs[i]);
-    print_change("large host blocks not freed, bytes", old_leaks.live[BUFFER_HOST].bytes,
-                 new_leaks.live[BUFFER_HOST].bytes);
+    print_change("large host blocks not freed", old_leaks.live[BUFFER_HOST].bytes, new_leaks.live[BUFFER_HOST].bytes,
+                 UNIT_BYTES);
     free(pairs);
     return grown;
 }
@@ -135,14 +136,14 @@ int command_diff(int count, char **arguments)
     const struct report *before = report_load(arguments[1]), *after = report_load(arguments[2]);
     if (!before || !after) return EXIT_TROUBLE;
     int64_t grown = diff_leaks(before, after);
-    print_change("wrong frees", report_misuse_total(before), report_misuse_total(after));
+    print_change("wrong frees", report_misuse_total(before), report_misuse_total(after), UNIT_COUNT);
     for (unsigned kind = 0; kind < BUFFER_KINDS; kind++) {
         char what[64];
-        snprintf(what, sizeof what, "peak of %s memory, bytes", report_kind_names[kind]);
-        print_change(what, before->totals[kind].peak_bytes, after->totals[kind].peak_bytes);
+        snprintf(what, sizeof what, "peak of %s memory", report_kind_names[kind]);
+        print_change(what, before->totals[kind].peak_bytes, after->totals[kind].peak_bytes, UNIT_BYTES);
     }
     for (unsigned i = 0; i < REPORT_STATISTICS; i++)
-        print_change(report_statistic_words[i], before->statistics[i], after->statistics[i]);
+        print_change(report_statistic_words[i], before->statistics[i], after->statistics[i], report_statistic_units[i]);
     bool worse = (grown > 0 && (uint64_t)grown > allowed) || report_misuse_total(after) > report_misuse_total(before);
     if (fail && worse) printf("leaks or wrong frees grew more than allowed\n");
     return fail && worse ? EXIT_BAD : EXIT_GOOD;

@@ -73,7 +73,6 @@ enum earn_decision earn_copy(struct earn_window *window, struct earn_run *run, c
     window->last_ns = now_ns;
     if (window->place == EARN_HOST) {
         window->elided++;
-        window->saved_ns += window->cached_saved_ns[direction];
     } else if (copy->waited) {
         window->evidence_ns += window->cached_saved_ns[direction];
         window->missed_ns += window->cached_saved_ns[direction];

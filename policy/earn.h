@@ -200,7 +200,6 @@ struct earn_window {
     /* for the report */
     uint64_t copies, elided;
     uint32_t trials, returns, moves_to_host, moves_to_device;
-    double saved_ns;         /* by the cost table, copies on the host */
     double missed_ns;        /* by the cost table, copies on the device */
     double gained_ns;        /* by periods, stays that gained */
     double lost_ns;          /* by periods, stays that lost */

@@ -284,7 +284,7 @@ static void add_window(const struct window *window)
     atomic_fetch_add(&window->site->lost_ns, (uint64_t)lost);
     atomic_store(&window->site->on_host, window->place == WINDOW_HOST);
     if (!window->site->reason || state->earn.copies) atomic_store(&window->site->reason, state->earn.reason);
-    STAT_ADD(elided_saved_ns, (uint64_t)state->earn.saved_ns);
+    STAT_ADD(elided_saved_ns, (uint64_t)gained);
 }
 
 static void add_context(struct context *context, void *unused)

@@ -14,6 +14,13 @@ const char *const report_statistic_words[REPORT_STATISTICS] = {
 #undef STAT
 };
 
+const enum report_unit report_statistic_units[REPORT_STATISTICS] = {
+#define STAT(name, unit, what)                                                                                         \
+    sizeof(unit) == sizeof "ns" ? UNIT_NS : unit[0] == 'b' && unit[1] == 'y' ? UNIT_BYTES : UNIT_COUNT,
+#include "shim/stats.def"
+#undef STAT
+};
+
 const char *const report_kind_names[BUFFER_KINDS] = {"device", "pool", "managed", "pinned", "registered", "host"};
 
 const char *const report_copies_names[REPORT_COPIES] = {"native_h2d", "native_d2h", "elided_h2d", "elided_d2h"};

@@ -85,11 +85,12 @@ enum report_statistic {
 };
 extern const char *const report_statistic_names[REPORT_STATISTICS]; /* "copies_h2d_elided", ... */
 extern const char *const report_statistic_words[REPORT_STATISTICS]; /* the same for people */
-extern const char *const report_kind_names[BUFFER_KINDS];           /* "device", "pool", ... */
-extern const char *const report_misuse_names[MISUSE_KINDS];         /* "double_free", ... */
-extern const char *const report_misuse_words[MISUSE_KINDS];         /* the same for people */
-extern const char *const report_copies_names[REPORT_COPIES];        /* "native_h2d", ... */
-extern const char *const report_frame_names[FRAME_KINDS];           /* "program", ... */
+extern const enum report_unit { UNIT_COUNT, UNIT_BYTES, UNIT_NS } report_statistic_units[REPORT_STATISTICS];
+extern const char *const report_kind_names[BUFFER_KINDS];    /* "device", "pool", ... */
+extern const char *const report_misuse_names[MISUSE_KINDS];  /* "double_free", ... */
+extern const char *const report_misuse_words[MISUSE_KINDS];  /* the same for people */
+extern const char *const report_copies_names[REPORT_COPIES]; /* "native_h2d", ... */
+extern const char *const report_frame_names[FRAME_KINDS];    /* "program", ... */
 
 struct report {
     const char *version; /* of the shim */

@@ -19,7 +19,8 @@ static uint64_t copies_elided(const struct report *report)
 
 static uint64_t copies_large(const struct report *report)
 {
-    return report->statistics[STATISTIC_host_copies_registered] + report->statistics[STATISTIC_host_copies_staged];
+    return report->statistics[STATISTIC_host_copies_registered] + report->statistics[STATISTIC_host_copies_staged] +
+           report->statistics[STATISTIC_lend_uploads] + report->statistics[STATISTIC_lend_unchanged];
 }
 
 static void write_saved(struct emitter *e, const struct report *report)
@@ -108,7 +109,7 @@ static void write_placed_site(struct emitter *e, const struct report_site *site)
     uint64_t elided = site->copies[COPIES_ELIDED_H2D].count + site->copies[COPIES_ELIDED_D2H].count;
     if (site->reason)
         emitter_text(e, "    on the %s at the end: %s\n", site->on_host ? "host" : "device", site->reason);
-    emitter_text(e, "    %lu copies by the CPU", (unsigned long)elided);
+    emitter_text(e, "    %lu cop%s by the CPU", (unsigned long)elided, elided == 1 ? "y" : "ies");
     if (site->saved_ns) emitter_text(e, ", about %s saved", time_text(number, site->saved_ns));
     if (site->lost_ns) emitter_text(e, ", about %s lost in trials", time_text(number, site->lost_ns));
     if (site->moves_to_host) emitter_text(e, "; moved to the host %s", times_text(number, site->moves_to_host));
@@ -129,13 +130,6 @@ static void write_placed(struct emitter *e, const struct report *report)
 
 static void write_statistics(struct emitter *e, const struct report *report)
 {
-    enum unit { COUNT, BYTES, TIME };
-    static const enum unit units[REPORT_STATISTICS] = {
-#define STAT(name, measure, what)                                                                                      \
-    sizeof(measure) == sizeof "ns" ? TIME : measure[0] == 'b' && measure[1] == 'y' ? BYTES : COUNT,
-#include "shim/stats.def"
-#undef STAT
-    };
     char number[NUMBER_MAX];
     bool any = false;
     for (unsigned i = 0; i < REPORT_STATISTICS; i++) {
@@ -143,9 +137,9 @@ static void write_statistics(struct emitter *e, const struct report *report)
         if (!value) continue;
         if (!any) emitter_text(e, "\n  What the shim did and saw\n");
         any = true;
-        if (units[i] == COUNT) text_format(number, sizeof number, "%lu", (unsigned long)value);
-        if (units[i] == BYTES) bytes_text(number, value);
-        if (units[i] == TIME) time_text(number, value);
+        if (report_statistic_units[i] == UNIT_COUNT) text_format(number, sizeof number, "%lu", (unsigned long)value);
+        if (report_statistic_units[i] == UNIT_BYTES) bytes_text(number, value);
+        if (report_statistic_units[i] == UNIT_NS) time_text(number, value);
         emitter_text(e, "    %10s  %s\n", number, report_statistic_words[i]);
     }
 }
@@ -159,9 +153,10 @@ static void write_advice(struct emitter *e, const struct report *report)
         struct report_advice advice;
         report_advise(site, &advice);
         if (++shown == 1) emitter_text(e, "\n  Copies that cost most, and what the source could do\n");
-        emitter_text(e, "    %lu copies of about %s took %s, waits included; about %s of that can be saved\n",
-                     (unsigned long)advice.copies, bytes_text(bytes, advice.bytes / advice.copies),
-                     time_text(spent, advice.spent_ns), time_text(saved, advice.saved_ns));
+        emitter_text(e, "    %lu cop%s of about %s took %s, waits included; about %s of that can be saved\n",
+                     (unsigned long)advice.copies, advice.copies == 1 ? "y" : "ies",
+                     bytes_text(bytes, advice.bytes / advice.copies), time_text(spent, advice.spent_ns),
+                     time_text(saved, advice.saved_ns));
         if (advice.kind == ADVICE_MAPPED)
             emitter_text(e,
                          "    by hand: cudaHostAlloc(&p, bytes, cudaHostAllocMapped) instead of cudaMalloc, and plain\n"

@@ -241,6 +241,8 @@ def diff_compares():
     expect("growth is shown, with callers", re.search(r"\+1048576 bytes in \+1 buffer, new: make_table  \S+:17, called by run, called by main\n", result.stdout)
            and result.returncode == 0)
     expect("statistics in words", re.search(r"^copies left to the driver: 0 -> 30000$", result.stdout, re.M))
+    expect("with their units", re.search(r"^copied by the driver: 0 -> \d+ bytes$", result.stdout, re.M)
+           and re.search(r"^peak of device memory: \d+ -> \d+ bytes$", result.stdout, re.M))
     expect("fails on growth", zcshim("diff", "--fail-on-growth", less, more).returncode == 1)
     expect("not on less", zcshim("diff", "--fail-on-growth", more, less).returncode == 0)
     expect("not on the same", zcshim("diff", "--fail-on-growth", less, less).returncode == 0)

@@ -66,6 +66,13 @@ with tempfile.TemporaryDirectory() as folder:
     expect("helpers without CUDA write no report", sorted(os.listdir(folder)) == ["r.json", "vector_add-shared"])
 
 with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "r.json")
+    run(example("bfs_levels-shared"), "--small", "--seconds", "1", ZCSIM_COSTS=1, ZCSHIM_REPORT=path, ZCSHIM_REPORT_FORMAT="json", **library)
+    report = json.load(open(path))
+    saved = [report["verdict"]["saved_ns_estimate"], report["statistics"]["elided_saved_ns"], sum(site["saved_ns_estimate"] for site in report["sites"])]
+    expect(f"bfs_levels: one figure of what was saved {saved}", saved[0] == saved[1] == saved[2])
+
+with tempfile.TemporaryDirectory() as folder:
     other, profile, link = (os.path.join(folder, name) for name in ("notes.txt", "new.zcp", "link.zcp"))
     for path, text in ((other, "notes\n"), (profile, "\n")):
         with open(path, "w") as out:

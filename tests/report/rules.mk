@@ -57,9 +57,10 @@ check-report: $(REPORT_PROGRAMS)
 report-golden: $(REPORT_PROGRAMS)
 	timeout 300 $(PYTHON) tests/report/check.py $(REPORT_DIR) --update
 # The real library and examples on the software driver.
-check-report-sim: $(SHIM_LIB) $(CLI) $(SIM) $(BUILD)/examples/leaky-shared $(BUILD)/examples/vector_add-shared $(REPORT_DIR)/forgetful-shared
+REPORT_EXAMPLES := $(addprefix $(BUILD)/examples/,leaky-shared vector_add-shared bfs_levels-shared)
+check-report-sim: $(SHIM_LIB) $(CLI) $(SIM) $(REPORT_EXAMPLES) $(REPORT_DIR)/forgetful-shared
 	timeout 300 $(PYTHON) tests/report/check_sim.py $(BUILD)
-report-sim-golden: $(SHIM_LIB) $(CLI) $(SIM) $(BUILD)/examples/leaky-shared $(BUILD)/examples/vector_add-shared $(REPORT_DIR)/forgetful-shared
+report-sim-golden: $(SHIM_LIB) $(CLI) $(SIM) $(REPORT_EXAMPLES) $(REPORT_DIR)/forgetful-shared
 	timeout 300 $(PYTHON) tests/report/check_sim.py $(BUILD) --update
 # The page in a headless browser, its controls clicked; skipped where there is none.
 check-report-page: $(CLI) $(REPORT_PROGRAMS)
