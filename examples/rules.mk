@@ -30,5 +30,7 @@ endif
 .SECONDARY: $(EXAMPLE_BINS:=.o)
 
 .PHONY: demo
-demo: deps all
+demo: deps
+	@echo "building: a few minutes the first time"
+	@$(MAKE) --no-print-directory --silent all
 	@BUILD=$(BUILD) tests/demo.sh
