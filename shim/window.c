@@ -163,8 +163,8 @@ uintptr_t window_alloc(struct context *context, struct site *site, size_t bytes,
     struct window *window = make_window(context, WINDOW_UNIT, usable, place, false);
     if (!window) return 0;
     lock_acquire(&context->lock);
-    join_site(window, site);
     start = slots_take(window, bytes);
+    join_site(window, site); /* rules ask for the buffer's size */
     publish(context, window);
     lock_release(&context->lock);
     return start;

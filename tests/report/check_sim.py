@@ -85,6 +85,10 @@ with tempfile.TemporaryDirectory() as folder:
     expect("profile: what is not one is still there", open(other).read() == "notes\n" and os.path.islink(link))
     run(example("vector_add-shared"), ZCSHIM_PROFILE=profile, ZCSHIM_REPORT="off", **library)
     expect("profile: an empty file becomes one", open(profile).read().startswith("zcshim-profile 1\n"))
+    path = os.path.join(folder, "rule.json")
+    run(example("bfs_levels-shared"), "--small", ZCSHIM_RULES="size=4 place=host", ZCSHIM_REPORT=path, ZCSHIM_REPORT_FORMAT="json", **library)
+    placed = [site["reason"] for site in json.load(open(path))["sites"] if site.get("on_host")]
+    expect(f"rules: by size hold for the whole run {placed}", placed == ["a rule says so"])
     result = run(example("vector_add-shared"), ZCSHIM_RULES=folder + "/none", ZCSHIM_REPORT="off", **library)
     expect("rules: a file that is not there is named", f"libzcshim: rules {folder}/none could not be read; no rule is in force\n" in result.stderr)
 
