@@ -3,7 +3,12 @@
 
 static CUevent free_events; /* structures are reused, never returned, so that a stale handle may still be looked at */
 
-bool event_valid(CUevent event) { return event && event->magic == EVENT_MAGIC; }
+/* It ends with its context. */
+bool event_valid(CUevent event)
+{
+    return event && event->magic == EVENT_MAGIC && context_valid(event->context) &&
+           event->context->id == event->context_id;
+}
 
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
@@ -19,7 +24,8 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
             free_events = made->next;
         else
             made = malloc(sizeof *made);
-        *made = (struct CUevent_st){.magic = EVENT_MAGIC, .context = context, .flags = flags};
+        *made =
+            (struct CUevent_st){.magic = EVENT_MAGIC, .context = context, .context_id = context->id, .flags = flags};
         *event = made;
     }
     sim_unlock();

@@ -54,6 +54,7 @@ CUresult span_add(struct span span)
 
 void span_remove(struct span *span)
 {
+    pages_release(span->pages);
     size_t index = (size_t)(span - spans);
     memmove(span, span + 1, (span_count - index - 1) * sizeof *spans);
     span_count--;
@@ -223,8 +224,10 @@ static CUresult registered(void *pointer, size_t bytes, unsigned flags)
     if (!result) {
         span.context = context;
         span.device = context->device;
+        if (!(flags & CU_MEMHOSTREGISTER_READ_ONLY)) span.pages = pages_hold(span.address, bytes);
+        result = span_add(span);
+        if (result) pages_release(span.pages);
     }
-    if (!result) result = span_add(span);
     sim_unlock();
     if (!result) cost_register(bytes, start_ns);
     return result;

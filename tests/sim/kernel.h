@@ -18,6 +18,9 @@ struct CUfunc_st {
     struct CUfunc_st *next;
 };
 
+/* module.c: whether its module is loaded in this context, locked */
+bool function_is_of(CUfunction function, CUcontext context);
+
 /* kernel_files.c, called without the lock. */
 const struct zcsim_kernel *kernel_find(const char *name, void (**bind)(struct zcsim_thread *));
 /* A variable of a kernel file: where it is, or NULL. */

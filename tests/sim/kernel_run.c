@@ -194,10 +194,10 @@ static bool runner_prepare(void)
 /* An address as the kernel must see it. What no device could reach becomes an address that nobody can. */
 static uint64_t translate(uint64_t address, bool certainly_pointer)
 {
-    char *inside = location_inside(address);
+    char *inside = location_inside_whole(address);
     if (inside) return (uintptr_t)inside;
     /* Just behind an allocation: fine as long as it is not used. */
-    char *before = address ? location_inside(address - 1) : NULL;
+    char *before = address ? location_inside_whole(address - 1) : NULL;
     if (before) return (uintptr_t)before + 1;
     return address && certainly_pointer ? address | (uint64_t)1 << 63 : address;
 }

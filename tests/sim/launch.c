@@ -83,6 +83,7 @@ static CUresult launched(struct launch launch, CUstream handle, void **values, v
     sim_lock();
     CUresult result = stream_resolve(handle, per_thread, &stream);
     if (!result) result = launch_check(&launch);
+    if (!result && !function_is_of(launch.function, stream->context)) result = CUDA_ERROR_INVALID_HANDLE;
     if (!result) launch.arguments = kernel_arguments_pack(launch.function->kernel, values, extra, &result);
     struct work work = {.kind = WORK_LAUNCH, .launch = launch};
     if (!result) result = stream_accept(stream, &work);

@@ -333,9 +333,23 @@ bool location_holds(const struct location *location, uint64_t address, size_t by
            location_holds(&next, end, address + bytes - end);
 }
 
-char *location_inside(uint64_t address)
+static char *allocation_inside(const struct allocation *allocation, uint64_t address)
+{
+    return allocation->accessible ? allocation->inside + (address - allocation->address) : NULL;
+}
+
+char *location_inside(uint64_t address, size_t bytes)
 {
     struct allocation *allocation = allocation_at(address);
-    if (allocation) return allocation->accessible ? allocation->inside + (address - allocation->address) : NULL;
-    return span_at(address) ? (char *)(uintptr_t)address : NULL;
+    if (allocation) return allocation_inside(allocation, address);
+    struct span *span = span_at(address);
+    return span && pages_are_there(span->pages, address, bytes) ? (char *)(uintptr_t)address : NULL;
+}
+
+char *location_inside_whole(uint64_t address)
+{
+    struct allocation *allocation = allocation_at(address);
+    if (allocation) return allocation_inside(allocation, address);
+    struct span *span = span_at(address);
+    return span && pages_are_there(span->pages, span->address, span->bytes) ? (char *)(uintptr_t)address : NULL;
 }

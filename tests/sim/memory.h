@@ -45,6 +45,13 @@ void allocations_forget(CUcontext context);
 bool chunks_show(struct allocation *mapping);
 void chunks_hide(struct allocation *mapping);
 
+/* ---- pages.c: what a registration has pinned ---- */
+struct pages;
+struct pages *pages_hold(uintptr_t address, size_t bytes); /* NULL where that cannot be watched */
+void pages_release(struct pages *pages);
+/* Whether these addresses still show the pages that are held. */
+bool pages_are_there(const struct pages *pages, uintptr_t address, size_t bytes);
+
 /* ---- host.c: memory that the CPU and the device share ---- */
 enum span_kind { SPAN_REGISTERED, SPAN_ALLOCATED, SPAN_MANAGED };
 struct span {
@@ -55,6 +62,7 @@ struct span {
     CUcontext context;
     CUdevice device;
     uint64_t id;
+    struct pages *pages; /* of a registration */
 };
 struct span *span_at(uint64_t address);
 struct span *span_in(uint64_t address, size_t bytes); /* any that overlaps */
@@ -78,7 +86,10 @@ struct location {
 void location_of(uint64_t address, struct location *location);
 /* Whether [address, address + bytes) lies in one allocation, registration or run of mappings. */
 bool location_holds(const struct location *location, uint64_t address, size_t bytes);
-/* The CPU's pointer to device or shared memory; NULL if the device could not reach it either. */
-char *location_inside(uint64_t address);
+/* The CPU's pointer to device or shared memory; NULL if the device could not reach it either, or would reach other
+ * pages than the program has there, somewhere in these bytes. */
+char *location_inside(uint64_t address, size_t bytes);
+/* The same for all of what the address lies in. */
+char *location_inside_whole(uint64_t address);
 
 #endif

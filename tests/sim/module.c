@@ -6,7 +6,8 @@
 #define LIBRARY_MAGIC 0x4c494230u
 struct CUmod_st {
     uint32_t magic;
-    CUcontext context;
+    CUcontext context; /* NULL: a library's, for all of them */
+    uint64_t context_id;
     struct CUfunc_st *functions;
 };
 struct CUlib_st {
@@ -36,17 +37,20 @@ static CUresult function_get(struct CUfunc_st **list, const char *name, CUmodule
     return CUDA_SUCCESS;
 }
 
+/* Returns when the device is idle. */
 static CUresult module_load(CUmodule *module, const void *image)
 {
     CUcontext context;
     if (!module || !image) return CUDA_ERROR_INVALID_VALUE;
     sim_lock();
     CUresult result = context_current(&context);
+    if (!result) context_drain(context);
+    if (!result) {
+        *module = calloc(1, sizeof **module);
+        **module = (struct CUmod_st){MODULE_MAGIC, context, context->id, NULL};
+    }
     sim_unlock();
-    if (result) return result;
-    *module = calloc(1, sizeof **module);
-    **module = (struct CUmod_st){MODULE_MAGIC, context, NULL};
-    return CUDA_SUCCESS;
+    return result;
 }
 
 CUresult cuModuleLoad(CUmodule *module, const char *path)
@@ -75,6 +79,13 @@ CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
 {
     SIM_ENTER(cuModuleLoadFatBinary);
     return module_load(module, image);
+}
+
+bool function_is_of(CUfunction function, CUcontext context)
+{
+    CUmodule module = function->module;
+    return module->magic == MODULE_MAGIC &&
+           (!module->context || (module->context == context && module->context_id == context->id));
 }
 
 static bool module_valid(CUmodule module) { return module && module->magic == MODULE_MAGIC; }

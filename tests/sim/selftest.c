@@ -3,12 +3,15 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -228,6 +231,74 @@ static void windows_change_their_backing(void)
     OK(cuMemAddressFree(at, 2 * bytes));
 }
 
+/* Of what the simulator needs for it. */
+static bool pages_can_be_watched(void)
+{
+    uint64_t entry = 0;
+    int map = open("/proc/self/pagemap", O_RDONLY),
+        ring = (int)syscall(SYS_io_uring_setup, 1, &(struct io_uring_params){0});
+    bool told = pread(map, &entry, sizeof entry, (off_t)((uintptr_t)&entry / 4096 * 8)) == sizeof entry && entry << 9;
+    close(map);
+    close(ring);
+    return told && ring >= 0;
+}
+
+/* A driver has pinned what was registered: pages that the program puts there later are not the device's. */
+static void a_registration_holds_its_pages(void)
+{
+    enum { BYTES = 16 * 4096, AT = 5 * 4096 };
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    if (!pages_can_be_watched()) {
+        puts("sim: pages of registrations are not watched here, for want of io_uring or CAP_SYS_ADMIN");
+        return;
+    }
+    for (int change = 0; change < 3; change++) {
+        CUcontext context;
+        CUdeviceptr device;
+        char *pages = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
+        char *other = mmap(NULL, 4096, PROT_READ | PROT_WRITE, flags, -1, 0);
+        OK(cuCtxCreate(&context, NULL, 0, 0));
+        OK(cuMemAlloc(&device, BYTES));
+        OK(cuMemHostRegister(pages, BYTES, 0));
+        pid_t child = fork();
+        if (!child) _exit(pages[AT]);
+        memset(pages, 2, BYTES); /* the parent keeps the pages, the child has copies */
+        waitpid(child, NULL, 0);
+        OK(cuMemcpyHtoD(device, pages, BYTES));
+        if (change == 0) madvise(pages + AT, 4096, MADV_DONTNEED);
+        if (change == 1) mmap(pages + AT, 4096, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0);
+        if (change == 2) mremap(other, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, pages + AT);
+        memset(pages + AT, 3, 4096);
+        OK(cuMemcpyHtoD(device, pages, AT));
+        OK(cuMemcpyDtoH(pages + AT + 4096, device, BYTES - AT - 4096));
+        IS(cuMemcpyHtoD(device, pages, BYTES), CUDA_ERROR_ILLEGAL_ADDRESS);
+        OK(cuCtxDestroy(context));
+        munmap(pages, BYTES);
+        if (change != 2) munmap(other, 4096);
+    }
+}
+
+static void loading_waits_and_handles_end_with_their_context(void)
+{
+    CUcontext context;
+    CUmodule loaded;
+    CUfunction function;
+    CUevent event;
+    CUdeviceptr device = (CUdeviceptr)(uintptr_t)gate;
+    CUstream stream = busy(CU_STREAM_NON_BLOCKING);
+    EXPECT(WAITS(cuModuleLoadData(&loaded, "")));
+    OK(cuStreamDestroy(stream));
+    OK(cuModuleGetFunction(&function, loaded, "scaled"));
+    OK(cuModuleUnload(loaded));
+    IS(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&device}, NULL), CUDA_ERROR_INVALID_HANDLE);
+    OK(cuCtxCreate(&context, NULL, 0, 0));
+    OK(cuEventCreate(&event, 0));
+    IS(cuLaunchKernel(kernel("scaled"), 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&device}, NULL),
+       CUDA_ERROR_INVALID_HANDLE);
+    OK(cuCtxDestroy(context));
+    IS(cuEventQuery(event), CUDA_ERROR_INVALID_HANDLE);
+}
+
 static void a_captured_graph_replays(void)
 {
     CUstream stream;
@@ -391,6 +462,8 @@ int main(int argc, char **argv)
     barriers_and_atomics_work();
     streams_wait_for_each_other();
     windows_change_their_backing();
+    a_registration_holds_its_pages();
+    loading_waits_and_handles_end_with_their_context();
     a_captured_graph_replays();
     memory_is_counted_in_chunks();
     entry_points_are_exported_symbols();

@@ -134,6 +134,7 @@ CUresult stream_accept(CUstream stream, struct work *work);
 struct CUevent_st {
     uint32_t magic;
     CUcontext context;
+    uint64_t context_id;
     unsigned flags;
     struct dependency recorded; /* stream NULL: never recorded */
     uint64_t completed_ns;

@@ -7,11 +7,11 @@
 
 /* The bytes behind an address now, at the moment of doing; a program that changed the backing meanwhile gets what the
  * hardware would give it. */
-static char *reach(uint64_t address, enum place place)
+static char *reach(uint64_t address, enum place place, size_t bytes)
 {
     if (place == PLACE_PAGEABLE || place == PLACE_ARRAY) return (char *)(uintptr_t)address;
     sim_lock();
-    char *inside = location_inside(address);
+    char *inside = location_inside(address, bytes);
     sim_unlock();
     return inside;
 }
@@ -28,6 +28,12 @@ bool copy_registration_gone(const struct work *work)
     return work->kind == WORK_COPY && (registration_gone(&work->copy.to) || registration_gone(&work->copy.from));
 }
 
+static char *reach_end(const struct copy *copy, const struct copy_end *end)
+{
+    size_t bytes = (copy->depth - 1) * end->slice + (copy->height - 1) * end->pitch + copy->width;
+    return reach(end->address, end->place, copy->width ? bytes : 0);
+}
+
 static CUresult run_copy(const struct work *work, bool replayed)
 {
     const struct copy *copy = &work->copy;
@@ -38,8 +44,8 @@ static CUresult run_copy(const struct work *work, bool replayed)
     if (gone) return CUDA_ERROR_LAUNCH_FAILED;
     size_t from_pitch = copy->staging ? copy->width : copy->from.pitch;
     size_t from_slice = copy->staging ? copy->width * copy->height : copy->from.slice;
-    char *to = reach(copy->to.address, copy->to.place);
-    const char *from = copy->staging ? copy->staging : reach(copy->from.address, copy->from.place);
+    char *to = reach_end(copy, &copy->to);
+    const char *from = copy->staging ? copy->staging : reach_end(copy, &copy->from);
     if (!to || !from) return CUDA_ERROR_ILLEGAL_ADDRESS;
     for (size_t z = 0; z < copy->depth; z++)
         for (size_t y = 0; y < copy->height; y++)
@@ -50,7 +56,8 @@ static CUresult run_copy(const struct work *work, bool replayed)
 
 static CUresult run_fill(const struct fill *fill)
 {
-    char *start = reach(fill->address, PLACE_DEVICE);
+    char *start =
+        reach(fill->address, PLACE_DEVICE, (fill->height - 1) * fill->pitch + fill->width * fill->element_bytes);
     if (!start) return CUDA_ERROR_ILLEGAL_ADDRESS;
     for (size_t y = 0; y < fill->height; y++) {
         char *row = start + y * fill->pitch;
@@ -66,7 +73,7 @@ static CUresult run_fill(const struct fill *fill)
 
 static CUresult run_write(uint64_t address, uint64_t value, unsigned bytes)
 {
-    char *at = reach(address, PLACE_DEVICE);
+    char *at = reach(address, PLACE_DEVICE, bytes);
     if (!at) return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (bytes == 4)
         __atomic_store_n((uint32_t *)at, (uint32_t)value, __ATOMIC_SEQ_CST);
@@ -92,7 +99,7 @@ static bool value_reached(uint64_t now, uint64_t value, unsigned bytes, unsigned
 static CUresult run_wait(uint64_t address, uint64_t value, unsigned bytes, unsigned how)
 {
     for (;;) {
-        char *at = reach(address, PLACE_DEVICE);
+        char *at = reach(address, PLACE_DEVICE, bytes);
         if (!at) return CUDA_ERROR_ILLEGAL_ADDRESS;
         uint64_t now = bytes == 4 ? __atomic_load_n((uint32_t *)at, __ATOMIC_SEQ_CST)
                                   : __atomic_load_n((uint64_t *)at, __ATOMIC_SEQ_CST);
