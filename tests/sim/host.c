@@ -245,9 +245,8 @@ CUresult cuMemHostRegister(void *pointer, size_t bytes, unsigned flags)
     return registered(pointer, bytes, flags);
 }
 
-CUresult cuMemHostUnregister(void *pointer)
+static CUresult unregistered(void *pointer)
 {
-    SIM_ENTER(cuMemHostUnregister);
     uint64_t start_ns = time_now_ns();
     CUcontext context;
     sim_lock();
@@ -269,6 +268,16 @@ CUresult cuMemHostUnregister(void *pointer)
     sim_unlock();
     if (!result) cost_unregister(location.bytes, start_ns);
     return result;
+}
+
+CUresult cuMemHostUnregister(void *pointer)
+{
+    static struct call_site site = {.name = "cuMemHostUnregister"};
+    CUresult refused = call_enter(&site, 1);
+    if (refused && refused != CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED) return refused;
+    /* Told to answer that it is not registered: then no page is held either. */
+    CUresult result = unregistered(pointer);
+    return refused ? refused : result;
 }
 
 /* Mapped virtual memory answers here as if it were host memory; so does the real driver. */
