@@ -116,12 +116,12 @@ bool backing_to_device(struct window *window, size_t high)
     seal(window->base, window->usable);
     if (!backing_map(window)) goto restore;
     /* The copy returns when its source has been read; a non-blocking stream would not wait for the rest of it. */
-    if (shim.real.cuMemcpyHtoD_v2(window->base, copy, bytes) != CUDA_SUCCESS ||
-        shim.real.cuStreamSynchronize(CU_STREAM_LEGACY) != CUDA_SUCCESS)
-        goto unmap;
-    munmap(copy, bytes);
-    return true;
-unmap:
+    if (shim.real.cuMemcpyHtoD_v2(window->base, copy, bytes) == CUDA_SUCCESS &&
+        shim.real.cuStreamSynchronize(CU_STREAM_LEGACY) == CUDA_SUCCESS) {
+        munmap(copy, bytes);
+        return true;
+    }
+    shim.real.cuCtxSynchronize(); /* what has begun must end before its addresses go */
     shim.real.cuMemUnmap(window->base, window->bytes);
 restore:
     if (host_pages(window->base, window->usable, PROT_READ | PROT_WRITE, MAP_FIXED)) {
