@@ -2,9 +2,8 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 #include "shim/log.h"
-#include "shim/write_guard.h"
+#include "shim/write.h"
 
 enum { LINES_DEPTH = 4, FORMATTED_MAX = 2048 };
 
@@ -13,26 +12,10 @@ void emitter_start(struct emitter *emitter, int fd, char *buffer, size_t capacit
     *emitter = (struct emitter){.fd = fd, .buffer = buffer, .capacity = capacity, .lines_depth = LINES_DEPTH};
 }
 
-static void write_all(struct emitter *emitter)
-{
-    size_t done = 0;
-    while (done < emitter->used && !emitter->error) {
-        ssize_t wrote = write(emitter->fd, emitter->buffer + done, emitter->used - done);
-        if (wrote > 0)
-            done += (size_t)wrote;
-        else if (wrote == 0)
-            emitter->error = ENOSPC;
-        else if (errno != EINTR)
-            emitter->error = errno;
-    }
-    emitter->used = 0;
-}
-
 static void emitter_flush(struct emitter *emitter)
 {
-    struct write_guard guard = write_guard_begin();
-    write_all(emitter);
-    write_guard_end(&guard, emitter->error);
+    if (!emitter->error) emitter->error = write_all(emitter->fd, emitter->buffer, emitter->used);
+    emitter->used = 0;
 }
 
 int emitter_finish(struct emitter *emitter)

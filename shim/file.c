@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "shim/file.h"
 #include "shim/log.h"
-#include "shim/write_guard.h"
+#include "shim/write.h"
 
 static char start_folder[PATH_MAX]; /* empty: unknown */
 
@@ -56,21 +56,6 @@ bool file_exists(const char *path)
     return exists;
 }
 
-static bool write_all(int fd, const char *text, size_t length)
-{
-    struct write_guard guard = write_guard_begin();
-    size_t written = 0;
-    ssize_t count = 0;
-    while (written < length) {
-        count = write(fd, text + written, length - written);
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) break;
-        written += (size_t)count;
-    }
-    write_guard_end(&guard, count < 0 ? errno : 0);
-    return written == length;
-}
-
 bool file_replace(const char *path, const char *text, size_t length)
 {
     char from_start[PATH_MAX], temporary[PATH_MAX];
@@ -82,7 +67,7 @@ bool file_replace(const char *path, const char *text, size_t length)
     if (needed < sizeof temporary && (lstat(from_start, &status) != 0 || S_ISREG(status.st_mode)))
         fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd >= 0) {
-        done = write_all(fd, text, length);
+        done = write_all(fd, text, length) == 0;
         done = close(fd) == 0 && done && rename(temporary, from_start) == 0;
         if (!done) unlink(temporary);
     }

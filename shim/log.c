@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "shim/shim.h"
-#include "shim/write_guard.h"
+#include "shim/write.h"
 
 /* What fd 2 was when the library was loaded: a program may close it and get the number back for a file of its own. */
 static struct stat stderr_was;
@@ -50,10 +50,7 @@ static void log_write(const char *format, va_list arguments)
     }
     length += wanted;
     line[length++] = '\n';
-    struct write_guard guard = write_guard_begin();
-    ssize_t wrote;
-    while ((wrote = write(STDERR_FILENO, line, length)) < 0 && errno == EINTR) continue;
-    write_guard_end(&guard, wrote < 0 ? errno : 0);
+    write_all(STDERR_FILENO, line, length);
     errno = kept;
 }
 

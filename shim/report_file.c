@@ -97,9 +97,7 @@ static bool is_folder(struct path *path)
 size_t report_file_expand(char *text, size_t capacity, const char *pattern, const char *extension)
 {
     struct path path = {text, capacity, 0};
-    char from_start[PATH_MAX];
-    size_t folder = file_path(from_start, sizeof from_start, pattern) - strlen(pattern);
-    for (size_t i = 0; i < folder && i < sizeof from_start - 1; i++) add(&path, (const char[]){from_start[i], 0});
+    path.length = file_path(text, capacity, pattern) - strlen(pattern); /* the folder; the pattern is written anew */
     for (const char *at = pattern; *at; at++)
         if (*at == '%' && at[1])
             add_field(&path, *++at);

@@ -1,13 +1,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <unistd.h>
 #include "shim/file.h"
 #include "shim/lock.h"
 #include "shim/log.h"
 #include "shim/shim.h"
 #include "shim/trace.h"
-#include "shim/write_guard.h"
+#include "shim/write.h"
 
 static struct {
     struct lock lock;
@@ -19,7 +18,6 @@ static struct {
 /* The lock is held. */
 static void write_out(void)
 {
-    size_t done = 0;
     if (trace.fd == 0) {
         char path[PATH_MAX];
         file_path(path, sizeof path, shim.options.trace_copies);
@@ -28,17 +26,9 @@ static void write_out(void)
             log_always("trace %s could not be made (it must not exist before); copies are not traced",
                        shim.options.trace_copies);
     }
-    while (trace.fd > 0 && done < trace.used) {
-        struct write_guard guard = write_guard_begin();
-        ssize_t count = write(trace.fd, trace.text + done, trace.used - done);
-        write_guard_end(&guard, count < 0 ? errno : 0);
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) {
-            log_always("trace %s could not be written to its end", shim.options.trace_copies);
-            trace.fd = -1;
-            break;
-        }
-        done += (size_t)count;
+    if (trace.fd > 0 && write_all(trace.fd, trace.text, trace.used) != 0) {
+        log_always("trace %s could not be written to its end", shim.options.trace_copies);
+        trace.fd = -1;
     }
     trace.used = 0;
 }
