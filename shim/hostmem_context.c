@@ -83,9 +83,8 @@ void *pinned_take(size_t bytes)
     if (room) hostmem.registered += bytes;
     hostmem_unlock();
     if (!room || !hostmem_driver_usable()) room = false;
-    char *at =
-        room ? mmap(NULL, bytes + HOST_UNIT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
-    if (at == MAP_FAILED) {
+    char *start = room ? system_map_aligned(bytes, HOST_UNIT, PROT_READ | PROT_WRITE, 0) : NULL;
+    if (!start) {
         if (room) {
             hostmem_lock();
             hostmem.registered -= bytes;
@@ -93,9 +92,6 @@ void *pinned_take(size_t bytes)
         }
         return NULL;
     }
-    char *start = (char *)(((uintptr_t)at + HOST_UNIT - 1) & ~(uintptr_t)(HOST_UNIT - 1));
-    if (start > at) system_munmap(at, (size_t)(start - at));
-    system_munmap(start + bytes, HOST_UNIT - (size_t)(start - at));
     if (budget_thp() != THP_NEVER) system_madvise(start, bytes, MADV_HUGEPAGE);
     system_madvise(start, bytes, MADV_DONTFORK); /* a child has no use for a copy of it */
     if (shim.real.cuMemHostRegister_v2(start, bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS) return start;

@@ -12,13 +12,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 #include "shim/host_owner.h"
 #include "shim/hostmem.h"
 #include "shim/staging.h"
+#include "shim/system.h"
 
 #define HOST_UNIT           ((size_t)2 << 20) /* a huge page; blocks start at a multiple of it, plus their colour */
 #define HOST_COLOUR_LARGEST ((size_t)64 << 10)
@@ -97,22 +96,6 @@ void hostmem_wait(void);
 static inline size_t page_up(size_t bytes) { return (bytes + hostmem.page - 1) & ~(hostmem.page - 1); }
 /* A driver call may be made for our own ends: not after exit, not in a child (also one made by clone). */
 bool hostmem_driver_usable(void);
-
-/* The system calls themselves: the library exports hooks of the same names. */
-static inline int system_madvise(void *address, size_t bytes, int advice)
-{
-    return (int)syscall(SYS_madvise, address, bytes, advice);
-}
-static inline void *system_mremap(void *address, size_t bytes, size_t new_bytes, int flags, void *to)
-{
-    return (void *)syscall(SYS_mremap, address, bytes, new_bytes, flags, to);
-}
-static inline bool system_map(void *address, size_t bytes, int protection, int flags)
-{
-    return (void *)syscall(SYS_mmap, address, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | flags, -1,
-                           0) != MAP_FAILED;
-}
-static inline int system_munmap(void *address, size_t bytes) { return (int)syscall(SYS_munmap, address, bytes); }
 
 /* --- hostmem_range.c: addresses ------------------------------------------------------------------------------------
  */

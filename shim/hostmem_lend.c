@@ -6,6 +6,7 @@ static void (*_Atomic recall_function)(uintptr_t, size_t, bool);
 void hostmem_lend_recall(void (*recall)(uintptr_t, size_t, bool)) { atomic_store(&recall_function, recall); }
 
 size_t hostmem_available(void) { return budget_available(); }
+
 uint64_t hostmem_serial(uintptr_t address)
 {
     hostmem_lock();

@@ -1,9 +1,6 @@
 #include "shim/lend_loan.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include "shim/arena.h"
 #include "shim/backing.h"
@@ -12,6 +9,7 @@
 #include "shim/lend.h"
 #include "shim/lend_watch.h"
 #include "shim/shim.h"
+#include "shim/system.h"
 
 struct loans loans = {.lock = LOCK_INITIALIZER};
 _Atomic int lend_loans;
@@ -36,29 +34,30 @@ static bool next_run(const struct loan *loan, bool touched, uint32_t from, uint3
     return *first < loan->units;
 }
 
+static bool step_move(uintptr_t from, uintptr_t to, size_t bytes)
+{
+    int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+    return system_mremap((void *)from, bytes, bytes, flags, (void *)to) == (void *)to;
+}
+
 /* Moves pages in one step for each mapping that they lie in; what was at `to` is gone, `from` stays mapped and empty.
  * False: nothing was moved. */
 static bool pages_move(uintptr_t from, uintptr_t to, size_t bytes, bool patched)
 {
-    size_t step = patched ? LOAN_UNIT : bytes;
-    for (size_t done = 0; done < bytes; done += step) {
-        if (syscall(SYS_mremap, from + done, step, step, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to + done) ==
-            (long)(to + done))
-            continue;
-        /* Out of mappings. The way back cannot run into that: it joins what was parted. */
-        while (done) {
-            done -= step;
-            syscall(SYS_mremap, to + done, step, step, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, from + done);
-        }
-        return false;
+    size_t step = patched ? LOAN_UNIT : bytes, done = 0;
+    while (done < bytes && step_move(from + done, to + done, step)) done += step;
+    if (done >= bytes) return true;
+    /* Out of mappings. The way back cannot run into that: it joins what was parted. */
+    while (done) {
+        done -= step;
+        step_move(to + done, from + done, step);
     }
-    return true;
+    return false;
 }
 
-static void advise(uintptr_t address, size_t bytes, int advice) { syscall(SYS_madvise, address, bytes, advice); }
 static void protect(uintptr_t address, size_t bytes, int protection)
 {
-    syscall(SYS_mprotect, address, bytes, protection);
+    system_mprotect((void *)address, bytes, protection);
 }
 
 /* A touch of a watched page that is not there. */
@@ -84,12 +83,7 @@ static void answer(uintptr_t address)
 
 static uintptr_t aside_map(size_t bytes)
 {
-    char *at = mmap(NULL, bytes + LOAN_UNIT, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) return 0;
-    uintptr_t start = ((uintptr_t)at + LOAN_UNIT - 1) & ~(LOAN_UNIT - 1), end = (uintptr_t)at + bytes + LOAN_UNIT;
-    if (start > (uintptr_t)at) syscall(SYS_munmap, at, start - (uintptr_t)at);
-    if (end > start + bytes) syscall(SYS_munmap, start + bytes, end - start - bytes);
-    return start;
+    return (uintptr_t)system_map_aligned(bytes, LOAN_UNIT, PROT_NONE, MAP_NORESERVE);
 }
 
 static size_t page_up(size_t bytes)
@@ -100,7 +94,7 @@ static size_t page_up(size_t bytes)
 
 static void aside_unmap(struct loan *loan)
 {
-    if (loan->aside) syscall(SYS_munmap, loan->aside, page_up(loan->total));
+    if (loan->aside) system_munmap((void *)loan->aside, page_up(loan->total));
     loan->aside = 0;
 }
 
@@ -171,7 +165,7 @@ static bool loan_take(struct loan *loan)
         protect(loan->at + bytes, page_up(tail), PROT_READ | PROT_WRITE);
         memcpy((void *)(loan->at + bytes), (void *)(loan->host + bytes), tail);
     }
-    advise(loan->at, page_up(loan->total), MADV_DONTFORK);
+    system_madvise((void *)loan->at, page_up(loan->total), MADV_DONTFORK);
     return true;
 }
 
@@ -194,7 +188,7 @@ bool loan_probe(void)
         if (kept && byte[5] == 43) works = 1;
     }
     if (loan) loan_forget(loan);
-    syscall(SYS_munmap, host, LOAN_UNIT);
+    system_munmap((void *)host, LOAN_UNIT);
     return works > 0;
 }
 
@@ -224,7 +218,7 @@ static void move_back(struct loan *loan)
         uintptr_t at = loan->at + first * LOAN_UNIT, host = loan->host + first * LOAN_UNIT;
         size_t bytes = (end - first) * LOAN_UNIT;
         protect(at, bytes, PROT_READ | PROT_WRITE);
-        advise(at, bytes, MADV_DOFORK);
+        system_madvise((void *)at, bytes, MADV_DOFORK);
         if (!pages_move(at, host, bytes, loan->patched)) continue; /* the block gets a copy, see loan_untie */
         for (uint32_t unit = first; unit < end; unit++) set_touched(loan, unit);
     }

@@ -9,9 +9,9 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "shim/system.h"
 
 /* What the thread is asked to do with its descriptor. The bell is a watched page: touching it is the question, and the
  * touch ends when the answer stands here. */
@@ -171,7 +171,7 @@ static bool ask(bool begin, uintptr_t address, size_t bytes)
     *(volatile char *)watch.bell = 1;
     atomic_thread_fence(memory_order_seq_cst); /* the answer was written while the touch was held up */
     bool done = watch.done;
-    syscall(SYS_madvise, watch.bell, page_bytes(), MADV_DONTNEED);
+    system_madvise((void *)watch.bell, page_bytes(), MADV_DONTNEED);
     pthread_mutex_unlock(&watch.lock);
     return done;
 }
