@@ -5,6 +5,7 @@ HOSTMEM_OBJS    := $(HOSTMEM_SOURCES:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/shim/sta
 $(BUILD)/obj/tests/hostmem/% $(BUILD)/obj/tests/unit/hostmem_% $(BUILD)/obj/tests/torture/%: OBJ_CFLAGS := -D__CUDA_API_VERSION_INTERNAL
 
 UNIT_OBJS_hostmem_copy    := $(HOSTMEM_OBJS)
+UNIT_OBJS_hostmem_other   := $(HOSTMEM_OBJS)
 UNIT_OBJS_hostmem_blocks  := $(HOSTMEM_OBJS)
 UNIT_OBJS_hostmem_staging := $(HOSTMEM_OBJS)
 

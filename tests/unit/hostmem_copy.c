@@ -1,4 +1,4 @@
-/* Copies from and to large blocks and other pageable memory, on a fake driver whose streams can be held. */
+/* Copies from and to large blocks, on a fake driver whose streams can be held. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,46 +9,9 @@
 #include "shim/hostmem.h"
 #include "shim/hostmem_alloc.h"
 #include "shim/shim.h"
-#include "tests/hostmem/fake_driver.h"
-#include "tests/hostmem/stubs.h"
+#include "tests/hostmem/copies.h"
 
-#define MIB ((size_t)1 << 20)
-
-static void setup(void)
-{
-    stub_options((size_t)1 << 30, 2);
-    fake_start();
-}
-TestSuite(hostmem_copy, .init = setup, .timeout = 60);
-
-static void fill(char *memory, size_t bytes, unsigned seed)
-{
-    for (size_t i = 0; i < bytes; i += 8) {
-        unsigned long word = (i + seed) * 0x9e3779b97f4a7c15ul;
-        memcpy(memory + i, &word, bytes - i < 8 ? bytes - i : 8);
-    }
-}
-
-static struct copy_request flat(enum copy_direction direction, void *device, void *host, size_t bytes, CUstream stream,
-                                bool async)
-{
-    return (struct copy_request){.direction = direction,
-                                 .device = (CUdeviceptr)(uintptr_t)device,
-                                 .host = host,
-                                 .width = bytes,
-                                 .height = 1,
-                                 .depth = 1,
-                                 .stream = stream,
-                                 .async = async};
-}
-
-static bool do_copy(struct copy_request request)
-{
-    CUresult result = CUDA_ERROR_UNKNOWN;
-    bool done = hostmem_copy(&request, &result);
-    if (done) cr_assert_eq(result, CUDA_SUCCESS, "answer %d", (int)result);
-    return done;
-}
+TestSuite(hostmem_copy, .init = copies_setup, .timeout = 60);
 
 Test(hostmem_copy, first_copy_registers_the_block_and_later_ones_reuse_it)
 {
@@ -92,18 +55,6 @@ Test(hostmem_copy, touching_one_percent_registers_pieces_and_not_the_block)
     char *host = hostmem_block_take(bytes, 16, false), *device = fake_device(64 * MIB);
     cr_assert(do_copy(flat(COPY_H2D, device, host + 1024 * MIB, 40 * MIB, CU_STREAM_LEGACY, false)));
     cr_assert_leq(fake_registered_bytes(), 128 * MIB);
-}
-
-struct letting_go {
-    CUstream stream;
-    int us;
-};
-static void *let_go_later(void *argument)
-{
-    struct letting_go *what = argument;
-    usleep((useconds_t)what->us);
-    fake_let_go(what->stream);
-    return NULL;
 }
 
 Test(hostmem_copy, async_copies_up_to_2_mib_return_behind_a_busy_stream_with_their_source_reusable)
@@ -531,106 +482,6 @@ Test(hostmem_copy, a_context_that_goes_takes_its_registrations_along)
     for (size_t at = 0; at < bytes; at += MIB) cr_assert(!fake_is_registered(host + at));
     cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
     cr_assert(memcmp(host, device, bytes) == 0);
-}
-
-Test(hostmem_copy, staged_copies_of_other_memory_arrive_in_both_directions)
-{
-    size_t bytes = 77 * MIB + 12345;
-    char *device = fake_device(bytes);
-    char *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    fill(host, bytes, 1);
-    for (int i = 0; i < 6; i++) {
-        fill(host, bytes, (unsigned)i);
-        cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, i & 1 ? CU_STREAM_LEGACY : (CUstream)0x22, !(i & 1))));
-        cr_assert(memcmp(host, device, bytes) == 0);
-        memset(host, 0, bytes);
-        cr_assert(do_copy(flat(COPY_D2H, device, host, bytes, CU_STREAM_LEGACY, i & 1)));
-        cr_assert(memcmp(host, device, bytes) == 0);
-    }
-    cr_assert_gt(STAT_GET(host_copies_staged), 0);
-}
-
-Test(hostmem_copy, staged_pitched_copies_arrive)
-{
-    size_t pitch = 5000, rows = 20000, bytes = pitch * rows;
-    char *device = fake_device(bytes);
-    char *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    size_t widths[] = {4999, 2500, 300};
-    for (int i = 0; i < 3; i++) {
-        fill(host, bytes, (unsigned)i);
-        struct copy_request request = flat(COPY_H2D, device, host, widths[i], CU_STREAM_LEGACY, false);
-        request.height = rows;
-        request.host_pitch = request.device_pitch = pitch;
-        memset(device, 0, bytes);
-        CUresult result;
-        cr_assert(hostmem_copy(&request, &result));
-        for (size_t y = 0; y < rows; y++) cr_assert(memcmp(device + y * pitch, host + y * pitch, widths[i]) == 0);
-        request.direction = COPY_D2H;
-        memset(host, 0, bytes);
-        cr_assert(hostmem_copy(&request, &result));
-        for (size_t y = 0; y < rows; y++) {
-            cr_assert(memcmp(device + y * pitch, host + y * pitch, widths[i]) == 0);
-            cr_assert_eq(host[y * pitch + widths[i]], 0);
-        }
-    }
-}
-
-Test(hostmem_copy, staged_async_source_is_reusable_on_return)
-{
-    size_t bytes = 40 * MIB;
-    char *device = fake_device(bytes);
-    char *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    memset(host, 1, bytes);
-    do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false));
-    CUstream stream = (CUstream)0x23;
-    struct letting_go what = {stream, 20000};
-    pthread_t thread;
-    fake_hold(stream);
-    pthread_create(&thread, NULL, let_go_later, &what);
-    memset(host, 2, bytes);
-    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, stream, true)));
-    memset(host, 3, bytes);
-    pthread_join(thread, NULL);
-    for (size_t i = 0; i < bytes; i++) cr_assert_eq(device[i], 2);
-}
-
-Test(hostmem_copy, a_file_cut_short_is_left_to_the_driver)
-{
-    size_t bytes = 40 * MIB;
-    char *device = fake_device(bytes);
-    char name[] = "/tmp/hostmem-XXXXXX";
-    int file = mkstemp(name);
-    unlink(name);
-    cr_assert_eq(ftruncate(file, (off_t)bytes), 0);
-    char *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    memset(host, 6, bytes);
-    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false)));
-    cr_assert_eq(device[bytes - 1], 6);
-    cr_assert_eq(ftruncate(file, (off_t)(bytes - 8 * MIB)), 0);
-    munmap(host + bytes - 8 * MIB, 8 * MIB);
-    memset(host, 7, bytes - 8 * MIB);
-    cr_assert(do_copy(flat(COPY_H2D, device, host, bytes - 8 * MIB, CU_STREAM_LEGACY, false)));
-    cr_assert_eq(device[bytes - 8 * MIB - 1], 7);
-}
-
-Test(hostmem_copy, no_threads_means_no_staging)
-{
-    stub_options((size_t)1 << 30, 0);
-    char *host = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-         *device = fake_device(64 * MIB);
-    CUresult result;
-    struct copy_request request = flat(COPY_H2D, device, host, 64 * MIB, CU_STREAM_LEGACY, false);
-    cr_assert(!hostmem_copy(&request, &result));
-}
-
-Test(hostmem_copy, memory_that_cuda_knows_is_not_staged)
-{
-    char *host = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-         *device = fake_device(64 * MIB);
-    CUresult result;
-    cr_assert_eq(shim.real.cuMemHostRegister_v2(host, 64 * MIB, 0), CUDA_SUCCESS);
-    struct copy_request request = flat(COPY_H2D, device, host, 64 * MIB, CU_STREAM_LEGACY, false);
-    cr_assert(!hostmem_copy(&request, &result));
 }
 
 Test(hostmem_copy, a_device_range_too_short_gives_the_drivers_error_and_copies_nothing)

@@ -14,17 +14,9 @@
 #include "shim/hostmem.h"
 #include "shim/hostmem_internal.h"
 #include "shim/shim.h"
-#include "tests/hostmem/fake_driver.h"
-#include "tests/hostmem/stubs.h"
+#include "tests/hostmem/copies.h"
 
-#define MIB ((size_t)1 << 20)
-
-static void setup(void)
-{
-    stub_options((size_t)1 << 30, 2);
-    fake_start();
-}
-TestSuite(hostmem_staging, .init = setup, .timeout = 60);
+TestSuite(hostmem_staging, .init = copies_setup, .timeout = 60);
 
 static bool copy_other_memory(size_t bytes)
 {
@@ -34,13 +26,7 @@ static bool copy_other_memory(size_t bytes)
         device = fake_device(64 * MIB);
         memset(host, 3, 64 * MIB);
     }
-    struct copy_request request = {.direction = COPY_H2D,
-                                   .device = (CUdeviceptr)(uintptr_t)device,
-                                   .host = host,
-                                   .width = bytes,
-                                   .height = 1,
-                                   .depth = 1,
-                                   .stream = CU_STREAM_LEGACY};
+    struct copy_request request = flat(COPY_H2D, device, host, bytes, CU_STREAM_LEGACY, false);
     CUresult result = CUDA_ERROR_UNKNOWN;
     return hostmem_copy(&request, &result) && result == CUDA_SUCCESS && device[bytes - 1] == 3;
 }
