@@ -34,4 +34,11 @@ static inline bool launch_pointer(const struct launch *launch, const struct ptx_
     if (at) memcpy(value, at, sizeof *value);
     return at != NULL;
 }
+
+/* Does a pointer's value name the buffer? Arrays that begin at 1, or behind a border, are named by an address up to
+ * `before` bytes before their buffer; one at its end may be where the next range begins. */
+static inline bool launch_names(uintptr_t value, uintptr_t base, size_t bytes, size_t before)
+{
+    return value + before - base <= bytes + before;
+}
 #endif

@@ -23,8 +23,7 @@
 
 /* A site whose buffers were a bad choice so often has had its chances. */
 #define REFUSALS_MOST 2
-/* So many bytes before a buffer belong to it too: programs that count from one, rows or columns, pass an address before
- * its start. Nothing else is there. */
+/* Of launch_names: nothing else is there. */
 #define BEFORE WINDOW_UNIT
 
 /* One at a time makes or ends loans. Signals are held off meanwhile: a handler that touches a lent block, or waits for
@@ -325,11 +324,6 @@ bool lend_upload(const struct copy_request *r)
 /* What a piece of work does to a loan's buffer. */
 enum effect { EFFECT_NONE, EFFECT_READS, EFFECT_MAY_READ /* without naming it */, EFFECT_MAY_WRITE };
 
-static bool names(const struct loan *loan, uintptr_t value)
-{
-    return value >= loan->window->base - BEFORE && value <= loan->window->base + loan->total;
-}
-
 /* `*read_ns`: the most that reading the buffer may take. */
 static enum effect effect_of(const struct lend_work *work, const struct ptx_kernel *facts, const struct loan *loan,
                              double *read_ns)
@@ -343,7 +337,7 @@ static enum effect effect_of(const struct lend_work *work, const struct ptx_kern
         const struct ptx_pointer *pointer = &facts->pointers[i];
         uintptr_t value;
         if (!launch_pointer(work->launch, facts, pointer, &value)) return EFFECT_MAY_WRITE;
-        if (!names(loan, value)) continue;
+        if (!launch_names(value, loan->window->base, loan->total, BEFORE)) continue;
         if (pointer->use != PTX_READS) return EFFECT_MAY_WRITE;
         if (effect == EFFECT_NONE) effect = EFFECT_READS;
         *read_ns += lend_read_ns(pointer->accesses_per_thread, work->launch->threads);

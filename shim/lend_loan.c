@@ -243,14 +243,6 @@ void loan_untie(struct loan *loan, bool move, bool freed)
     if (loan->window) hostmem_lent_back(loan->host, patched || freed);
 }
 
-static void place_set(struct window *window, enum window_place place, size_t usable)
-{
-    lock_acquire(&window->context->lock);
-    window->usable = usable;
-    if (window->place != WINDOW_DEAD) atomic_store_explicit(&window->place, place, memory_order_release);
-    lock_release(&window->context->lock);
-}
-
 /* All pages, the copied rest included, to or from the window. */
 static bool whole_move(struct loan *loan, uintptr_t from, uintptr_t to)
 {
@@ -281,7 +273,7 @@ bool loan_lend(struct loan *loan)
     }
     if (lent) {
         if (loan->tied) protect(window->base, usable, PROT_READ);
-        place_set(window, WINDOW_HOST, usable);
+        window_moved(window, WINDOW_HOST, usable);
         lock_acquire(&loans.lock);
         loan->state = LOAN_LENT;
         lock_release(&loans.lock);
@@ -342,7 +334,7 @@ static bool leave_window(struct loan *loan, bool map)
     if (!backing_unregister(window)) return false;
     loan_untie(loan, true, false);
     backing_seal(window);
-    place_set(window, map ? WINDOW_DEVICE : WINDOW_BARE, window->bytes);
+    window_moved(window, map ? WINDOW_DEVICE : WINDOW_BARE, window->bytes);
     bool mapped = !map || backing_map(window);
     loan_forget(loan);
     return mapped;

@@ -1,14 +1,13 @@
 #include "shim/reach.h"
 
-/* Arrays that begin at 1, or behind a border, are named by an address before their buffer. One at the end of a buffer
- * may be where the next range begins. */
+/* Of launch_names: windows lie side by side. */
 #define BEFORE ((uintptr_t)4096)
 static bool points_into(const struct reach *reach, const struct launch *launch, const struct ptx_pointer *pointer,
                         uintptr_t base, size_t bytes)
 {
     uintptr_t value;
     if (!reach->by_arguments || !launch_pointer(launch, reach->facts, pointer, &value)) return true;
-    return value + BEFORE - base <= bytes + BEFORE;
+    return launch_names(value, base, bytes, BEFORE);
 }
 
 enum cost_class reach_class(const struct reach *reach, const struct launch *launch, uintptr_t base, size_t bytes,

@@ -244,13 +244,18 @@ static size_t begin_move(struct window *window)
     return high;
 }
 
-static bool end_move(struct window *window, bool moved, enum window_place place, size_t usable)
+void window_moved(struct window *window, enum window_place place, size_t usable)
 {
     lock_acquire(&window->context->lock);
     window->usable = usable;
     window->moving = false;
-    if (moved && window->place != WINDOW_DEAD) atomic_store_explicit(&window->place, place, memory_order_release);
+    if (window->place != WINDOW_DEAD) atomic_store_explicit(&window->place, place, memory_order_release);
     lock_release(&window->context->lock);
+}
+
+static bool end_move(struct window *window, bool moved, enum window_place place, size_t usable)
+{
+    window_moved(window, moved ? place : (enum window_place)window->place, usable);
     if (!moved) STAT_ADD(moves_failed, 1);
     return moved;
 }

@@ -89,6 +89,8 @@ bool window_free_in_stream(struct window *window, uintptr_t start, CUstream stre
 /* Moves: the gate is closed, the context quiet and current. A failed move leaves the window where it was. */
 bool window_to_host(struct window *window);
 bool window_to_device(struct window *window);
+/* What such a move leaves behind, for moves made elsewhere (lend_loan.c), too: a dead window stays dead. */
+void window_moved(struct window *window, enum window_place place, size_t usable);
 
 /* How the windows of a context end. */
 enum window_end {
